@@ -14,10 +14,10 @@ enum class DType : uint8_t { Void, Bool, I8, U8, I16, U16, I32, U32, I64, U64, F
 enum class DTypeKind : uint8_t { Void, Bool, Signed, Unsigned, Float };
 
 struct DTypeInfo {
-  const char* name;  ///< spelling in the text form
-  int bytes;         ///< storage bytes of one element
+  const char* name; ///< spelling in the text form
+  int bytes;        ///< storage bytes of one element
   DTypeKind kind;
-  int mantissa_bits;  ///< explicit mantissa bits of a float, else 0
+  int mantissa_bits; ///< explicit mantissa bits of a float, else 0
 };
 
 // clang-format off
@@ -56,4 +56,14 @@ constexpr std::optional<DType> parse_dtype(std::string_view text) {
   return std::nullopt;
 }
 
-}  // namespace tgc
+/// `value` rounded to the nearest value of a float type (ties to even, overflow to infinity); other types unchanged.
+double round_to(DType type, double value);
+/// Inclusive range of an integer or bool type; u64's upper half is not representable and saturates.
+struct IntRange {
+  int64_t lo, hi;
+};
+IntRange int_range(DType type);
+/// `value` wrapped to an integer or bool type's width (u64 keeps its 64 bits; bool is != 0).
+int64_t wrap_to(DType type, int64_t value);
+
+} // namespace tgc

@@ -17,11 +17,11 @@ namespace tgc {
 struct WeightData {
   enum class Kind : uint8_t { Mapped, Splat, Inline };
   Kind kind = Kind::Inline;
-  std::string file;                ///< Mapped: path as opened
-  uint64_t offset = 0, length = 0;  ///< Mapped: bytes; Splat: length is one element's bytes
-  const std::byte* data = nullptr;  ///< length bytes, little-endian, row-major; lives as long as `owner`
-  std::shared_ptr<const void> owner;  ///< keeps `data` alive (a mapping or a vector)
-  uint64_t hash = 0;                ///< content hash; part of the weight's key, so equal keys mean equal bytes
+  std::string file;                  ///< Mapped: path as opened
+  uint64_t offset = 0, length = 0;   ///< Mapped: bytes; Splat: length is one element's bytes
+  const std::byte* data = nullptr;   ///< length bytes, little-endian, row-major; lives as long as `owner`
+  std::shared_ptr<const void> owner; ///< keeps `data` alive (a mapping or a vector)
+  uint64_t hash = 0;                 ///< content hash; part of the weight's key, so equal keys mean equal bytes
 };
 
 /// What every stage up to the render stage works on: one root and the tables that its nodes name by key.
@@ -33,8 +33,8 @@ struct Module {
   std::unique_ptr<Context> ctx = std::make_unique<Context>();
   Ref root;
   std::map<std::string, WeightData> weights;
-  std::map<uint32_t, std::string> origin;  ///< never affects identity or output bytes other than comments
-  std::string source;                      ///< the model's path, for messages
+  std::map<uint32_t, std::string> origin; ///< never affects identity or output bytes other than comments
+  std::string source;                     ///< the model's path, for messages
 };
 
-}  // namespace tgc
+} // namespace tgc

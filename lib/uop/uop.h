@@ -23,15 +23,28 @@ enum class Ops : uint8_t {
 enum class OpClass : uint8_t { Leaf, Movement, Unary, Binary, Compare, Ternary, Reduce, Memory, Control };
 enum class DTypeRule : uint8_t { Given, Src0, Src1, Bool, Void, Index };
 enum class ShapeRule : uint8_t {
-  Scalar, Dims, Iota, Reshape, Permute, Expand, Pad, Shrink, Same, Broadcast, Reduce, Load, Pick, Get,
+  Scalar,
+  Dims,
+  Iota,
+  Reshape,
+  Permute,
+  Expand,
+  Pad,
+  Shrink,
+  Same,
+  Broadcast,
+  Reduce,
+  Load,
+  Pick,
+  Get,
 };
 struct OpInfo {
   const char* name;
-  int min_src, max_src;  ///< inclusive; max_src -1 is unbounded
+  int min_src, max_src; ///< inclusive; max_src -1 is unbounded
   OpClass cls;
   DTypeRule dtype;
   ShapeRule shape;
-  const char* attrs;  ///< names of its attributes, '?' after an optional one
+  const char* attrs; ///< names of its attributes, '?' after an optional one
   const char* doc;
 };
 const OpInfo& info(Ops op);
@@ -47,7 +60,10 @@ enum class Attr : uint8_t {
 #include "uop/attrs.def"
 };
 enum class AttrType : uint8_t { Int, Number, String, Ints };
-struct AttrInfo { const char* name; AttrType type; };
+struct AttrInfo {
+  const char* name;
+  AttrType type;
+};
 const AttrInfo& info(Attr attr);
 std::optional<Attr> parse_attr(std::string_view text);
 
@@ -56,7 +72,7 @@ struct AttrItem {
   Attr key;
   AttrValue value;
 };
-using Attrs = std::vector<AttrItem>;  ///< sorted by key, no key twice
+using Attrs = std::vector<AttrItem>; ///< sorted by key, no key twice
 
 struct UOp;
 class Context;
@@ -64,7 +80,7 @@ class Context;
 /// A handle to an interned node: equal node ⇔ equal handle (within one Context). Never owns; lives as long as the
 /// Context. Null by default.
 class Ref {
- public:
+public:
   Ref() = default;
   Ref(const UOp* node) : node_(node) {}
   const UOp* operator->() const { return node_; }
@@ -73,7 +89,7 @@ class Ref {
   explicit operator bool() const { return node_ != nullptr; }
   friend bool operator==(Ref a, Ref b) { return a.node_ == b.node_; }
 
- private:
+private:
   const UOp* node_ = nullptr;
 };
 using Refs = std::span<const Ref>;
@@ -82,14 +98,15 @@ using Refs = std::span<const Ref>;
 struct UOp {
   Ops op;
   DType dtype;
-  uint32_t id;    ///< dense creation number in its Context: an index for side tables, never an order
-  uint64_t hash;  ///< content hash of the whole sub-graph, independent of Context and creation order: the order of ties
+  uint32_t id;   ///< dense creation number in its Context: an index for side tables, never an order
+  uint64_t hash; ///< content hash of the whole sub-graph, independent of Context and creation order: the order of ties
   Refs src;
   Refs shape;         ///< dims, row-major, outermost first; `Index` scalars
-  const Attrs* attrs;  ///< never null
+  const Attrs* attrs; ///< never null
   Context* ctx;
-  int64_t lo, hi;  ///< inclusive bounds of every element of an integer or bool node (saturating; the type's own range at worst)
-  Refs ranges;     ///< the open ranges: `Range` nodes it depends on and does not close, ordered by (id, hash)
+  int64_t lo,
+      hi; ///< inclusive bounds of every element of an integer or bool node (saturating; the type's own range at worst)
+  Refs ranges; ///< the open ranges: `Range` nodes it depends on and does not close, ordered by (id, hash)
 
   bool is(Ops o) const { return op == o; }
   OpClass cls() const { return info(op).cls; }
@@ -106,7 +123,7 @@ struct UOp {
 
 /// Owns nodes and interns them. One thread at a time; nothing is freed before the Context.
 class Context {
- public:
+public:
   Context();
   ~Context();
   Context(const Context&) = delete;
@@ -122,36 +139,37 @@ class Context {
 
   Ref index(int64_t value);                    ///< Index constant
   Ref constant(DType dtype, double value);     ///< any dtype; rounds to it (ints: value must be exact)
-  Ref constant_int(DType dtype, int64_t bits);  ///< integer, bool or index constant, wrapped to the type
+  Ref constant_int(DType dtype, int64_t bits); ///< integer, bool or index constant, wrapped to the type
   Ref var(std::string name, int64_t min, int64_t max);
   Ref range(Ref extent, int64_t id, std::string axis = "loop");
 
-  size_t size() const;           ///< number of nodes
-  Ref node(uint32_t id) const;   ///< by UOp::id
+  size_t size() const;         ///< number of nodes
+  Ref node(uint32_t id) const; ///< by UOp::id
 
- private:
+private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 
 // ---- constants ------------------------------------------------------------------------------------------------------
-bool is_const(Ref x);                          ///< a Const node
-bool is_const(Ref x, double value);            ///< a Const equal to value (0.0 matches -0.0)
-std::optional<int64_t> const_int(Ref x);       ///< value of an integer, bool or index Const
-std::optional<double> const_float(Ref x);      ///< value of a float Const
-Ref const_like(Ref x, double value);           ///< Const of x's dtype, scalar
+bool is_const(Ref x);                     ///< a Const node
+bool is_const(Ref x, double value);       ///< a Const equal to value (0.0 matches -0.0)
+std::optional<int64_t> const_int(Ref x);  ///< value of an integer, bool or index Const
+std::optional<double> const_float(Ref x); ///< value of a float Const
+Ref const_like(Ref x, double value);      ///< Const of x's dtype, scalar
 
-// ---- dims (shape arithmetic folds constants and keeps a canonical form, so that equal dims are usually equal nodes) --
+// ---- dims (shape arithmetic folds constants and keeps a canonical form, so that equal dims are usually equal nodes)
+// --
 std::optional<int64_t> dim_int(Ref dim);
 Ref dim_add(Ref a, Ref b);
 Ref dim_sub(Ref a, Ref b);
 Ref dim_mul(Ref a, Ref b);
 Ref dim_floordiv(Ref a, Ref b);
-bool dims_equal(Ref a, Ref b);                 ///< provably equal (as polynomials over their non-linear terms)
+bool dims_equal(Ref a, Ref b); ///< provably equal (as polynomials over their non-linear terms)
 bool shapes_equal(Refs a, Refs b);
-Ref numel(Context& ctx, Refs shape);           ///< product of the dims
+Ref numel(Context& ctx, Refs shape); ///< product of the dims
 std::optional<std::vector<int64_t>> static_shape(Refs shape);
-std::string shape_text(Refs shape);            ///< "[batch,1,28,28]"
+std::string shape_text(Refs shape); ///< "[batch,1,28,28]"
 
 // ---- builders: `a + b` and so on build nodes with no folding; a number is a constant of the other side's dtype ------
 Ref operator+(Ref a, Ref b);
@@ -181,4 +199,4 @@ bool structural_less(Ref a, Ref b);
 /// A copy of `root` in another Context (equal hash, equal text).
 Ref import(Context& to, Ref root);
 
-}  // namespace tgc
+} // namespace tgc
