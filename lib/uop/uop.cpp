@@ -145,7 +145,7 @@ void check_source_types(Ops op, DType dtype, Refs src) {
     Refs dims = info(op).shape == ShapeRule::Dims ? src : src.subspan(1);
     for (Ref d : dims) need(d->dtype == DType::Index && d->rank() == 0, "dims must be index scalars");
   }
-  if (op == Ops::Reduce || op == Ops::Stage)
+  if (op == Ops::Reduce || op == Ops::Stage || op == Ops::End)
     for (Ref r : src.subspan(1)) need(r->is(Ops::Range), "sources after the first must be ranges");
 }
 
@@ -157,13 +157,13 @@ bool range_less(Ref a, Ref b) {
 /// Union of the sources' open ranges, minus what the op closes.
 std::vector<Ref> infer_ranges(Ops op, Refs src) {
   std::vector<Ref> out;
-  if (op == Ops::Func || op == Ops::End) return out;
+  if (op == Ops::Func || op == Ops::Linear) return out;
   for (Ref s : src)
     for (Ref r : s->ranges) {
       auto at = std::lower_bound(out.begin(), out.end(), r, range_less);
       if (at == out.end() || !(*at == r)) out.insert(at, r);
     }
-  if (op == Ops::Reduce || op == Ops::Stage)
+  if (op == Ops::Reduce || op == Ops::Stage || op == Ops::End)
     for (Ref closed : src.subspan(1)) std::erase(out, closed);
   return out;
 }
