@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Exit codes, messages and the fate of files being written.
+#include "tgc/boundary.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <new>
+#include <stdexcept>
+
+#include "uop/diag.h"
+
+using namespace tgc;
+
+namespace {
+
+struct Outcome {
+  int code;
+  std::string text;
+};
+
+Outcome run(const std::function<Exit()>& body) {
+  testing::internal::CaptureStderr();
+  const int code = run_guarded("tool", body);
+  return {code, testing::internal::GetCapturedStderr()};
+}
+
+bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+
+std::string scratch(const char* name) { return testing::TempDir() + "tgc_boundary_" + std::to_string(getpid()) + name; }
+
+void write_text(const std::string& path, const char* text) { std::ofstream(path) << text; }
+
+std::string read_text(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+} // namespace
+
+TEST(Boundary, EveryKindOfFailureHasItsExitCodeAndMessage) {
+  const Outcome fine = run([] { return Exit::Differ; });
+  EXPECT_EQ(fine.code, 4);
+  EXPECT_EQ(fine.text, "");
+
+  const Outcome usage = run([]() -> Exit { throw UsageError("no MODEL given"); });
+  EXPECT_EQ(usage.code, 2);
+  EXPECT_EQ(usage.text, "tool: no MODEL given (see tool --help)\n");
+
+  const Outcome memory = run([]() -> Exit { throw std::bad_alloc(); });
+  EXPECT_EQ(memory.code, 1);
+  EXPECT_EQ(memory.text, "tool: out of memory\n");
+
+  const Outcome ours = run([]() -> Exit { throw InternalError("x.cpp:1: size is 3"); });
+  EXPECT_EQ(ours.code, 3);
+  EXPECT_EQ(ours.text, "tool: internal error: x.cpp:1: size is 3\n");
+}
+
+TEST(Boundary, EveryDiagnosticOfACompileErrorIsPrinted) {
+  const Diagnostic first{ErrorCode::E203, "m.onnx: node \"a\"", "group=3 does not divide channels=64", ""};
+  const Diagnostic second{ErrorCode::E203, "m.onnx: node \"b\"", "axis=9 is outside -4..3", ""};
+  const Outcome user = run([&]() -> Exit { throw CompileError(std::vector<Diagnostic>{first, second}); });
+  EXPECT_EQ(user.code, 1);
+  EXPECT_EQ(user.text, to_string(first) + "\n" + to_string(second) + "\n");
+}
+
+TEST(OutputFile, AppearsOnlyWhenCommitted) {
+  const std::string path = scratch("whole");
+  {
+    OutputFile file(path);
+    write_text(file.writing(), "new");
+    EXPECT_FALSE(exists(path));
+    file.commit();
+    EXPECT_FALSE(exists(file.writing() + ".tmp"));
+  }
+  EXPECT_EQ(read_text(path), "new");
+  unlink(path.c_str());
+}
+
+TEST(OutputFile, LeavesTheOldFileWhenAbandoned) {
+  const std::string path = scratch("old");
+  write_text(path, "old");
+  std::string temporary;
+  {
+    OutputFile file(path);
+    temporary = file.writing();
+    write_text(temporary, "half");
+  }
+  EXPECT_EQ(read_text(path), "old");
+  EXPECT_FALSE(exists(temporary));
+  unlink(path.c_str());
+}
+
+TEST(OutputFile, WritesADeviceInPlace) {
+  OutputFile file("/dev/null");
+  EXPECT_EQ(file.writing(), "/dev/null");
+  file.commit();
+  struct stat status{};
+  ASSERT_EQ(stat("/dev/null", &status), 0);
+  EXPECT_TRUE(S_ISCHR(status.st_mode));
+}
+
+TEST(OutputFile, CommitToALostFolderIsAnErrorThatNamesThePath) {
+  OutputFile file("/nonexistent-folder/x.bundle");
+  try {
+    file.commit();
+    FAIL() << "no error";
+  } catch (const CompileError& error) {
+    EXPECT_EQ(error.all()[0].code, ErrorCode::E502);
+    EXPECT_EQ(error.all()[0].where, "/nonexistent-folder/x.bundle");
+    EXPECT_EQ(error.all()[0].message, "cannot be written: No such file or directory");
+  }
+}
+
+TEST(OutputFile, AnInterruptRemovesItAndExitsWith130) {
+  const std::string path = scratch("interrupted");
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    interrupt_cleanly();
+    OutputFile file(path);
+    write_text(file.writing(), "half");
+    const ssize_t told = write(ready[1], "x", 1);
+    while (told == 1) pause();
+    _exit(0);
+  }
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  EXPECT_TRUE(exists(path + ".tmp" + std::to_string(child)));
+  kill(child, SIGINT);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 130);
+  EXPECT_FALSE(exists(path + ".tmp" + std::to_string(child)));
+  EXPECT_FALSE(exists(path));
+}
