@@ -150,7 +150,7 @@ Pat operator^(const Pat& a, const Pat& b) { return op(Ops::Xor, {a, b}); }
 Pat operator<(const Pat& a, const Pat& b) { return op(Ops::Lt, {a, b}); }
 Pat operator<=(const Pat& a, const Pat& b) { return op(Ops::Le, {a, b}); }
 Pat operator-(const Pat& a) { return op(Ops::Neg, {a}); }
-Pat operator!(const Pat& a) { return op(Ops::Not, {a}); }
+Pat operator~(const Pat& a) { return op(Ops::Not, {a}); }
 Pat eq(const Pat& a, const Pat& b) { return op(Ops::Eq, {a, b}); }
 Pat ne(const Pat& a, const Pat& b) { return op(Ops::Ne, {a, b}); }
 Pat max(const Pat& a, const Pat& b) { return op(Ops::Max, {a, b}); }

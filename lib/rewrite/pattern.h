@@ -78,7 +78,7 @@ Pat operator^(const Pat& a, const Pat& b);
 Pat operator<(const Pat& a, const Pat& b);
 Pat operator<=(const Pat& a, const Pat& b);
 Pat operator-(const Pat& a);
-Pat operator!(const Pat& a);
+Pat operator~(const Pat& a);
 Pat eq(const Pat& a, const Pat& b);
 Pat ne(const Pat& a, const Pat& b);
 Pat max(const Pat& a, const Pat& b);

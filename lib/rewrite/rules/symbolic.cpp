@@ -1,26 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Identities.
+// The simplifier as a whole: which tables it is made of, in which order, and simplification under an assumption.
+// Cheap rules come first; division comes after sums, so that dividends are canonical when it looks at them.
 #include "rewrite/rules/symbolic.h"
 
 #include "rewrite/rewrite.h"
+#include "rewrite/rules/tables.h"
 
 namespace tgc {
-namespace {
-constexpr Cap X{0}, Y{1}, Z{2}, C{3};
-
-PatternMatcher identities() {
-  return PatternMatcher("symbolic",
-                        {
-                            {"int-add-0", ints(X + 0), [](Match& m) { return m[X]; }},
-                            {"int-mul-1", ints(X * 1), [](Match& m) { return m[X]; }},
-                            {"where-same", where(any(), X, X), [](Match& m) { return m[X]; }},
-                        },
-                        kSameValue);
-}
-} // namespace
 
 const PatternMatcher& symbolic() {
-  static const PatternMatcher rules = identities();
+  static const PatternMatcher rules = const_fold() + identities() + boolean() + index_linear() + divmod() + gates();
   return rules;
 }
 
