@@ -78,6 +78,7 @@ TEST(Options, EveryRowSetsItsField) {
   EXPECT_EQ(o.target, "cpu:llvm:znver3,+avx512f");
   EXPECT_EQ(o.dims, (std::vector<DimBound>{{"batch", 1, 64}, {"seq", 8, 8}}));
   EXPECT_EQ(o.numerics, Numerics::Strict);
+  EXPECT_EQ(parse({"m.onnx", "--numerics=fast"}).numerics, Numerics::Fast);
   EXPECT_EQ(o.model_dir, "data");
   EXPECT_EQ(o.verify, Verify::Sample);
   EXPECT_EQ(o.verbosity, 2);
@@ -125,7 +126,7 @@ TEST(OptionsErrors, SayWhatWasGivenAndWhatIsExpected) {
   EXPECT_EQ(complaint({"a.onnx", "--jobs=0"}), "--jobs \"0\": expected a number from 1 to 256");
   EXPECT_EQ(complaint({"a.onnx", "--emit=kernel"}),
             "--emit \"kernel\": expected one of uops, kernels, plan, linear, source, asm; did you mean \"kernels\"?");
-  EXPECT_EQ(complaint({"a.onnx", "--numerics=loose"}), "--numerics \"loose\": expected one of standard, strict, fast");
+  EXPECT_EQ(complaint({"a.onnx", "--numerics=loose"}), "--numerics \"loose\": expected one of strict, standard, fast");
   EXPECT_EQ(complaint({"a.onnx", "--verify=all"}), "--verify \"all\": expected one of stages, sample");
   EXPECT_EQ(complaint({"a.onnx", "--target"}), "--target: 1 required TARGET missing");
 }

@@ -152,7 +152,7 @@ size_t choice(const char* option, std::string_view text, std::span<const std::st
   usage(std::string(option) + " " + in_quotes(text) + ": expected one of " + all + did_you_mean(text, names));
 }
 
-constexpr std::string_view kNumericsNames[] = {"standard", "strict", "fast"};
+constexpr std::string_view kNumericsNames[] = {"strict", "standard", "fast"};
 constexpr std::string_view kVerifyNames[] = {"stages", "sample"};
 
 void understand(Options& o, RawOptions& raw) {

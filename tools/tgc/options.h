@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "rewrite/context.h"
+
 namespace tgc {
 
 /// Exit codes of every tool of this project.
@@ -39,7 +41,6 @@ inline constexpr StageName kEmitStages[] = {
     {"asm", "the target's assembly"},
 };
 
-enum class Numerics : uint8_t { Standard, Strict, Fast };
 enum class Verify : uint8_t { None, Stages, Sample };
 
 /// A `--dim`: the dimension `name` of the model lies in lo..hi (inclusive); lo == hi pins it.
