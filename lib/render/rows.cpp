@@ -8,7 +8,6 @@
 #include "render/rows.h"
 
 #include <algorithm>
-#include <bit>
 #include <cctype>
 #include <optional>
 #include <unordered_map>
@@ -16,6 +15,7 @@
 #include "render/renderer.h"
 #include "render/row_builder.h"
 #include "uop/diag.h"
+#include "uop/scalar.h"
 
 namespace tgc {
 namespace {
@@ -104,17 +104,6 @@ private:
   std::unordered_map<uint32_t, std::vector<int64_t>> registers_;
   int64_t scratch_ = 0;
 };
-
-uint64_t const_bits(Ref x) {
-  if (const auto i = const_int(x)) return static_cast<uint64_t>(*i);
-  const double v = const_float(x).value_or(0);
-  if (x->dtype == DType::F32) return std::bit_cast<uint32_t>(static_cast<float>(v));
-  return std::bit_cast<uint64_t>(v);
-}
-Ops reduce_op(Ref x) {
-  const std::string& k = x->s(Attr::Kind);
-  return k == "add" ? Ops::Add : k == "mul" ? Ops::Mul : k == "max" ? Ops::Max : Ops::Min;
-}
 
 bool is_register(Ref x) { return x->is(Ops::Buffer) && x->s(Attr::Space) == "reg"; }
 Ref storage(Ref x) {
