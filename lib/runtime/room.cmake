@@ -42,8 +42,9 @@ include(${CMAKE_CURRENT_LIST_DIR}/tgrt-targets.cmake)
 write_basic_package_version_file(${TGC_GENERATED}/tgrt-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${TGC_GENERATED}/tgrt-config.cmake ${TGC_GENERATED}/tgrt-config-version.cmake
         DESTINATION ${tgrt_package} COMPONENT tgrt)
+file(RELATIVE_PATH tgrt_prefix /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
 file(CONFIGURE OUTPUT ${TGC_GENERATED}/tgrt.pc @ONLY CONTENT [[
-prefix=${pcfiledir}/../..
+prefix=${pcfiledir}/@tgrt_prefix@
 Name: tgrt
 Description: Loads and runs bundles of compiled neural networks
 Version: @PROJECT_VERSION@
