@@ -213,9 +213,7 @@ std::string print_root(Ref root, const std::map<uint32_t, std::string>& origin) 
 
 } // namespace
 
-bool is_linear_leaf(Ops op) {
-  return op == Ops::Const || op == Ops::Param || op == Ops::Weight || op == Ops::Var || op == Ops::Iota;
-}
+bool is_linear_leaf(Ops op) { return info(op).cls == OpClass::Leaf && op != Ops::Range; }
 
 std::string print(const Module& module) {
   std::string out = std::string(kTextHeader) + "\n" + weights_text(module.weights);
