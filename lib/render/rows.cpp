@@ -105,6 +105,15 @@ private:
   int64_t scratch_ = 0;
 };
 
+/// Right-aligned broadcast of `dims` with `other`.
+void widen(Dims& dims, const Dims& other) {
+  if (other.size() > dims.size()) dims.insert(dims.begin(), other.size() - dims.size(), 1);
+  for (size_t i = 0; i < other.size(); ++i) {
+    int64_t& dim = dims[dims.size() - other.size() + i];
+    if (dim == 1) dim = other[i];
+  }
+}
+
 bool is_register(Ref x) { return x->is(Ops::Buffer) && x->s(Attr::Space) == "reg"; }
 Ref storage(Ref x) {
   while (x->is(Ops::After)) x = x->src[0];
@@ -452,12 +461,11 @@ void RowLowering::store(Ref x) {
   }
   const int64_t which = buffer(to);
   code_.buffers[static_cast<size_t>(which)].stored = true;
-  Dims dims = dims_of(x->src[1]);
-  const bool scatter = lanes_of(dims) > 1;
-  if (const int64_t n = x->i(Attr::Lanes, 1); n > 1) {
-    if (dims.empty()) dims = {1};
-    dims.back() = n;
-  }
+  const bool vector = x->i(Attr::Lanes, 1) > 1;
+  Dims dims; // of the access: what index, value and gate broadcast to
+  for (const Ref part : x->src.subspan(1)) widen(dims, dims_of(part));
+  if (vector) widen(dims, {x->i(Attr::Lanes)});
+  const bool scatter = lanes_of(dims) > 1 && !vector;
   const int64_t lanes = lanes_of(dims);
   const bool gated = x->src.size() > 3;
   for (int64_t row = 0; row < rows_of(dims); ++row) {
