@@ -3,33 +3,25 @@
 // skip where there is none.
 #pragma once
 
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "runtime/tgrt.h"
 #include "runtime/tgrt_bundle.h"
+#include "testing.h"
 #include "tgc/bundle_writer.h"
 
 namespace tgc::test {
 
-inline std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream bytes;
-  bytes << file.rdbuf();
-  return bytes.str();
-}
-inline void write_file(const std::string& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
+using tgc::testing::error_of;
+using tgc::testing::read_file;
+using tgc::testing::write_file;
 
 /// A folder of this process, removed at its end.
 inline const std::string& temp_folder() {

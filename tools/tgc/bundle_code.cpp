@@ -89,14 +89,15 @@ CodeImage read_code(std::string_view image) {
   Segments segments;
   for (uint64_t i = 0; i < header.phnum; ++i)
     segments.push_back(reader.at<tgrt_elf_segment>(header.phoff + i * sizeof(tgrt_elf_segment)));
-  for (const tgrt_elf_segment& segment : segments) {
+  read_symbols(reader, header, code);
+  for (const tgrt_elf_segment& segment : segments)
     if (segment.type == TGRT_PT_TLS) fail("it has thread-local data");
+  for (const tgrt_elf_segment& segment : segments) {
     if (segment.type == TGRT_PT_DYNAMIC) check_dynamic(reader, segment);
     const bool writable = segment.type == TGRT_PT_LOAD && (segment.flags & TGRT_PF_W) != 0;
     if (writable && !is_linker_data(segments, segment.vaddr, segment.vaddr + segment.memsz))
       fail("it has writable data", "a kernel keeps state between calls");
   }
-  read_symbols(reader, header, code);
   return code;
 }
 

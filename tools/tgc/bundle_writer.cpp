@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Writes a bundle: sections at multiples of 64 KiB after a fixed header, which is written last because it holds their
-// hashes. The file grows beside its final path and is renamed over it, so that a full disk, an error or an interrupt
-// leaves what was there. Weights pass through one buffer of a megabyte, whatever the model's size.
-// Not handled: syncing to disk (a power cut may lose the new file, as with any compiler).
+// hashes. The file appears whole or not at all (OutputFile): a full disk, an error or an interrupt leaves what was
+// there. Weights pass through one buffer of a megabyte, whatever the model's size. Not handled: syncing to disk (a
+// power cut may lose the new file, as with any compiler).
 #include "tgc/bundle_writer.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <utility>
 
 #include "runtime/tgrt_bundle.h"
+#include "tgc/boundary.h"
 #include "tgc/bundle_parts.h"
 #include "uop/diag.h"
 
@@ -26,43 +24,15 @@ namespace {
 
 constexpr size_t kBufferBytes = 1 << 20; // a multiple of the hasher's 32 bytes
 
-/// Temporary files in progress, for remove_partial_bundle(). A signal handler can reach nothing but globals.
-std::atomic<const char*> partial_files[8];
-
-[[noreturn]] void cannot_write(const std::string& path, const std::string& why) {
-  throw CompileError(Diagnostic{ErrorCode::E502, path, "cannot write the bundle: " + why, {}});
-}
-
-/// `path` with links followed, if it exists; only a regular file may be replaced.
-std::string final_path(const std::string& path) {
-  struct stat status{};
-  if (::stat(path.c_str(), &status) != 0) return path;
-  if (!S_ISREG(status.st_mode)) cannot_write(path, "it exists and is not a regular file");
-  const std::unique_ptr<char, void (*)(void*)> resolved(::realpath(path.c_str(), nullptr), std::free);
-  return resolved ? std::string(resolved.get()) : path;
-}
-
-/// The temporary file: removed unless committed.
+/// A file written at offsets that appears under its name when committed.
 class PartialFile {
 public:
-  explicit PartialFile(const std::string& path) : path_(final_path(path)) {
-    for (int attempt = 0; fd_ < 0; ++attempt) {
-      temporary_ = path_ + ".part" + std::to_string(::getpid()) + (attempt ? "-" + std::to_string(attempt) : "");
-      fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-      if (fd_ < 0 && (errno != EEXIST || attempt == 100)) cannot_write(path_, std::strerror(errno));
-    }
-    for (auto& slot : partial_files) {
-      const char* none = nullptr;
-      if (slot.compare_exchange_strong(none, temporary_.c_str())) break;
-    }
+  explicit PartialFile(const std::string& path) : path_(path), output_(path) {
+    fd_ = ::open(output_.writing().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd_ < 0) cannot_write(std::strerror(errno));
   }
   ~PartialFile() {
     if (fd_ >= 0) ::close(fd_);
-    if (!committed_) ::unlink(temporary_.c_str());
-    for (auto& slot : partial_files) {
-      const char* mine = temporary_.c_str();
-      if (slot.compare_exchange_strong(mine, nullptr)) break;
-    }
   }
   PartialFile(const PartialFile&) = delete;
   PartialFile& operator=(const PartialFile&) = delete;
@@ -72,23 +42,24 @@ public:
     while (bytes > 0) {
       const ssize_t n = ::pwrite(fd_, from, bytes, static_cast<off_t>(offset));
       if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) cannot_write(path_, n < 0 ? std::strerror(errno) : "no space left");
+      if (n <= 0) cannot_write(n < 0 ? std::strerror(errno) : "no space left");
       from += n;
       offset += static_cast<uint64_t>(n);
       bytes -= static_cast<size_t>(n);
     }
   }
   void commit() {
-    const int fd = std::exchange(fd_, -1);
-    if (::close(fd) != 0) cannot_write(path_, std::strerror(errno));
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0) cannot_write(path_, std::strerror(errno));
-    committed_ = true;
+    if (::close(std::exchange(fd_, -1)) != 0) cannot_write(std::strerror(errno));
+    output_.commit();
   }
 
 private:
-  std::string path_, temporary_;
+  [[noreturn]] void cannot_write(const std::string& why) const {
+    throw CompileError(Diagnostic{ErrorCode::E502, path_, "cannot be written: " + why, {}});
+  }
+  std::string path_;
+  OutputFile output_;
   int fd_ = -1;
-  bool committed_ = false;
 };
 
 /// One section being written and hashed. Offsets are within the section.
@@ -276,11 +247,6 @@ void write_bundle(const BundleContents& contents, const std::string& path) {
   file.add(TGRT_SECTION_TESTS, contents.tests);
   file.add_weights(contents, offsets);
   file.commit();
-}
-
-void remove_partial_bundle() noexcept {
-  for (const auto& slot : partial_files)
-    if (const char* path = slot.load()) ::unlink(path);
 }
 
 } // namespace tgc
