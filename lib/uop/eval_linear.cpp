@@ -55,8 +55,10 @@ private:
   }
 
   // ---- preparation --------------------------------------------------------------------------------------------------
+  // The node's register; an instruction that stands in the sequence several times has one.
   Register& create(Ref node, std::vector<int64_t> shape) {
     Register& r = registers_[node->id];
+    if (r.data != nullptr) return r;
     std::byte* data = nullptr;
     Dense storage = dense_new(node->dtype, shape, &data);
     r = {std::move(shape), storage.numel(), data};
@@ -90,8 +92,10 @@ private:
     return found->second;
   }
 
+  static bool is_leaf(Ref node) { return node->cls() == OpClass::Leaf && !node->is(Ops::Range); }
+
   void add(Ref node) {
-    if (node->cls() == OpClass::Leaf && !node->is(Ops::Range)) return;
+    if (is_leaf(node)) return;
     Instruction ins;
     ins.node = node;
     if (node->is(Ops::Range)) {

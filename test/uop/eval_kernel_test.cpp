@@ -79,11 +79,10 @@ constexpr const char* kMatmulLinear = R"(func @mm {
   %17 = end %6
   %18 = mul index %4 4
   %19 = add index %18 %10
-  %21 = after f32 %3 %17
-  %22 = load f32 %21 0
-  %23 = store %0 %19 %22 {lanes=4}
+  %14
+  %23 = store %0 %19 %14 {lanes=4}
   %24 = end %4
-  linear %4 %5 %6 %7 %8 %9 %11 %12 %13 %14 %15 %16 %17 %18 %19 %22 %23 %24
+  linear
 }
 )";
 
