@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Problem: weights of gigabytes must neither be copied nor read twice, yet the room must build where there is no mmap.
+// Idea: one function hands out bytes with an owner; it maps regular files where <sys/mman.h> exists and reads all else.
+// Not handled: a file that another process truncates while it is mapped.
+#include "frontend/bytes.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "uop/diag.h"
+
+#if __has_include(<sys/mman.h>)
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#define TGC_HAS_MMAP 1
+#else
+#define TGC_HAS_MMAP 0
+#endif
+
+namespace tgc {
+namespace {
+
+[[noreturn]] void cannot_read(const std::string& path, const char* reason) {
+  throw CompileError(Diagnostic{
+      .code = ErrorCode::E501, .where = path, .message = reason, .note = "check the path and its permissions"});
+}
+
+FileBytes read_stream(std::FILE* file, const std::string& path) {
+  std::string content;
+  char block[1 << 16];
+  while (size_t n = std::fread(block, 1, sizeof block, file)) content.append(block, n);
+  if (std::ferror(file)) cannot_read(path, std::strerror(errno));
+  return bytes_of(std::move(content));
+}
+
+#if TGC_HAS_MMAP
+/// Nothing for an empty or special file, which are then read.
+FileBytes map_file(const std::string& path) {
+  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) cannot_read(path, std::strerror(errno));
+  struct stat status{};
+  bool regular = ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
+  size_t size = regular ? static_cast<size_t>(status.st_size) : 0;
+  void* at = regular ? ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+  ::close(fd);
+  if (at == MAP_FAILED) return {};
+  std::shared_ptr<const void> owner(at, [size](const void* p) { ::munmap(const_cast<void*>(p), size); });
+  return {{static_cast<const std::byte*>(at), size}, std::move(owner), path, 0};
+}
+#else
+FileBytes map_file(const std::string&) { return {}; }
+#endif
+
+} // namespace
+
+FileBytes bytes_of(std::string content) {
+  auto held = std::make_shared<const std::string>(std::move(content));
+  return {std::as_bytes(std::span(held->data(), held->size())), held, "", 0};
+}
+
+FileBytes open_bytes(const std::string& path) {
+  if (path == "-") return read_stream(stdin, path);
+  FileBytes mapped = map_file(path);
+  if (mapped.owner) return mapped;
+  std::FILE* file = std::fopen(path.c_str(), "rb");
+  if (!file) cannot_read(path, std::strerror(errno));
+  std::shared_ptr<std::FILE> close_later(file, std::fclose);
+  return read_stream(file, path);
+}
+
+// Multiply-mix over 8-byte words: several bytes a cycle, so that hashing keeps up with the disk.
+uint64_t hash_bytes(std::span<const std::byte> bytes) {
+  constexpr uint64_t kPrime = 0x9E3779B97F4A7C15u;
+  uint64_t hash = bytes.size() * kPrime + 1;
+  auto mix = [&](uint64_t word) {
+    hash = (hash ^ word) * kPrime;
+    hash ^= hash >> 32;
+  };
+  size_t i = 0;
+  for (; i + 8 <= bytes.size(); i += 8) mix(load_unsigned(bytes.data() + i, 8));
+  if (i < bytes.size()) mix(load_unsigned(bytes.data() + i, static_cast<int>(bytes.size() - i)));
+  return hash * kPrime;
+}
+
+uint64_t load_unsigned(const std::byte* at, int size) {
+  uint64_t value = 0;
+  for (int i = 0; i < size; ++i) value |= static_cast<uint64_t>(at[i]) << (8 * i);
+  return value;
+}
+
+int64_t load_signed(const std::byte* at, int size) {
+  int unused = 64 - 8 * size;
+  return static_cast<int64_t>(load_unsigned(at, size) << unused) >> unused;
+}
+
+} // namespace tgc

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "frontend/bytes.h"
+#include "uop/module.h"
+
+namespace tgc {
+
+/// A constant tensor of `data` (row-major, little-endian): a scalar constant broadcast to `dims` when it has one
+/// element or few and equal ones, else a Weight whose entry in the module's table refers to the bytes. The key is
+/// `name` and a content hash, so equal keys mean equal bytes. requires: data.bytes.size() is that of `dims` and
+/// `dtype`.
+Ref add_constant(Module& module, const std::string& name, DType dtype, const std::vector<int64_t>& dims,
+                 const FileBytes& data);
+
+} // namespace tgc

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Problem: users name a file; its extension may lie and standard input has none.
+// Idea: look at the first bytes. JSON begins with a bracket; `.uop` text is text; all else must be a protobuf.
+#include "frontend/frontend.h"
+
+#include <algorithm>
+
+#include "uop/diag.h"
+#include "uop/text.h"
+
+namespace tgc {
+namespace {
+
+enum class Format : uint8_t { Onnx, Json, Text };
+
+Format format_of(std::span<const std::byte> bytes) {
+  constexpr size_t kLooked = 256;
+  size_t count = std::min(bytes.size(), kLooked);
+  std::string head(reinterpret_cast<const char*>(bytes.data()), count);
+  size_t first = head.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos) return Format::Onnx; // which reports it as empty
+  if (head[first] == '{' || head[first] == '[') return Format::Json;
+  for (char ch : head)
+    if (static_cast<unsigned char>(ch) < 32 && ch != '\t' && ch != '\r' && ch != '\n') return Format::Onnx;
+  return Format::Text;
+}
+
+std::string folder_of(const std::string& path) {
+  size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+} // namespace
+
+Module import_bytes(const FileBytes& file, const std::string& name, const ImportOptions& options) {
+  switch (format_of(file.bytes)) {
+  case Format::Onnx: return import_onnx(file, name, options);
+  case Format::Json: return import_json(file, name, options);
+  case Format::Text: break;
+  }
+  return parse({reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size()}, name);
+}
+
+Module import_model(const std::string& path, const ImportOptions& options) {
+  ImportOptions here = options;
+  if (here.folder.empty()) here.folder = folder_of(path);
+  return import_bytes(open_bytes(path), path == "-" ? "standard input" : path, here);
+}
+
+} // namespace tgc

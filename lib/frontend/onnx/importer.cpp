@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Problem: turn an untrusted ONNX graph into one function of UOps, and tell its author everything that is wrong at
+// once. Idea: names first (each value made once, every use has a maker), then operators (all unsupported nodes in one
+// list), then an order (ONNX promises one; a sort finds cycles and forgives disorder), then each node's handler. A node
+// that fails poisons its outputs; nodes that depend on it are skipped without further noise. Not handled: subgraphs,
+// model-local functions, sequences, optionals: reported as unsupported where a node needs them.
+#include <algorithm>
+#include <map>
+#include <queue>
+#include <set>
+
+#include "frontend/constant.h"
+#include "frontend/frontend.h"
+#include "frontend/onnx/op.h"
+#include "frontend/onnx_reader.h"
+#include "uop/diag.h"
+
+namespace tgc::onnx {
+namespace {
+
+constexpr size_t kListed = 50; // unsupported nodes listed one by one; the rest are only counted
+
+class Importer {
+public:
+  Importer(Model model, const FileBytes& file, std::string name, const ImportOptions& options)
+      : model_(std::move(model)), options_(options), name_(std::move(name)),
+        weights_{&module_, file, options.folder, {}} {
+    module_.source = name_;
+  }
+  Module run();
+
+private:
+  Model model_;
+  const ImportOptions& options_;
+  std::string name_;
+  Module module_;
+  Weights weights_;
+  Diagnostics errors_;
+  std::map<std::string, Ref> values_; ///< null: its maker failed
+  std::map<std::string, Ref> vars_;   ///< symbolic dims by name
+  std::set<std::string> dims_seen_;
+  std::map<std::string, size_t> maker_; ///< node that makes each value
+  std::vector<Ref> params_;
+
+  Context& ctx() { return *module_.ctx; }
+  std::string where(const Node& node, size_t index) const;
+  int64_t opset(const Node& node) const;
+  void error(ErrorCode code, std::string place, std::string message, std::string note = "") {
+    errors_.error({code, place.empty() ? name_ : std::move(place), std::move(message), std::move(note)});
+  }
+  template <typename Action> void guarded(const std::string& place, Action action);
+
+  void check_limits();
+  void add_constants();
+  void add_inputs();
+  void add_input(const ValueInfo& input);
+  tensor::Dims input_dims(const ValueInfo& input);
+  Ref symbolic_dim(const std::string& name);
+  void check_dim_options();
+  void check_names();
+  void check_operators();
+  std::vector<size_t> order();
+  void build(size_t index);
+  void finish();
+};
+
+std::string Importer::where(const Node& node, size_t index) const {
+  std::string label = node.name.empty() ? "node #" + std::to_string(index) : "node \"" + node.name + "\"";
+  std::string op = node.domain.empty() ? node.op_type : node.domain + "." + node.op_type;
+  return name_ + ": " + label + " (" + op + ", opset " + std::to_string(opset(node)) + ")";
+}
+
+int64_t Importer::opset(const Node& node) const {
+  auto found = model_.opsets.find(node.domain);
+  if (found != model_.opsets.end()) return found->second;
+  return node.domain.empty() ? 1 : 0; // models of IR version 1 and 2 import nothing
+}
+
+/// Runs `action`; its errors are collected under `place`, with IR errors as errors of the node.
+template <typename Action> void Importer::guarded(const std::string& place, Action action) {
+  try {
+    action();
+  } catch (const CompileError& e) {
+    for (Diagnostic d : e.all()) {
+      if (d.where.empty()) d.where = place;
+      if (d.code == ErrorCode::E101) d.code = ErrorCode::E203;
+      errors_.error(d);
+    }
+  }
+}
+
+void Importer::check_limits() {
+  if (static_cast<int64_t>(model_.nodes.size()) > options_.limits.nodes)
+    error(ErrorCode::E207, "",
+          std::to_string(model_.nodes.size()) + " nodes, the limit is " + std::to_string(options_.limits.nodes));
+  auto main = model_.opsets.find("");
+  if (main != model_.opsets.end() && (main->second < 1 || main->second > kLatestOpset))
+    error(ErrorCode::E202, "", "the model uses ai.onnx opset " + std::to_string(main->second),
+          "opsets 1 to " + std::to_string(kLatestOpset) + " are known; export with one of them");
+  for (const std::string& name : model_.sparse_initializers)
+    error(ErrorCode::E205, "", "initializer \"" + name + "\" is sparse", "export it as a dense tensor");
+  errors_.checkpoint();
+}
+
+void Importer::add_constants() {
+  for (const Tensor& t : model_.initializers) {
+    if (t.name.empty()) {
+      error(ErrorCode::E204, "", "an initializer has no name");
+    } else if (values_.count(t.name)) {
+      error(ErrorCode::E204, "", "two initializers are named \"" + t.name + "\"");
+    } else {
+      values_[t.name] = Ref();
+      guarded(name_, [&] { values_[t.name] = constant(weights_, t); });
+    }
+  }
+}
+
+Ref Importer::symbolic_dim(const std::string& name) {
+  dims_seen_.insert(name);
+  Ref& var = vars_[name];
+  if (var) return var;
+  auto found = options_.dims.find(name);
+  DimBounds bounds = found == options_.dims.end() ? DimBounds{} : found->second;
+  if (bounds.lo < 1 || bounds.hi < bounds.lo)
+    tensor::fail(ErrorCode::E209,
+                 "dim " + name + " cannot be " + std::to_string(bounds.lo) + ".." + std::to_string(bounds.hi),
+                 "bounds are 1 <= LO <= HI");
+  var = bounds.lo == bounds.hi ? ctx().index(bounds.lo) : ctx().var(name, bounds.lo, bounds.hi);
+  return var;
+}
+
+tensor::Dims Importer::input_dims(const ValueInfo& input) {
+  tensor::Dims dims;
+  for (size_t i = 0; i < input.shape->size(); ++i) {
+    const Dim& d = (*input.shape)[i];
+    if (d.value && *d.value < 0)
+      tensor::fail(ErrorCode::E204, "input \"" + input.name + "\" has dim " + std::to_string(*d.value),
+                   "a dim known only at run time is exported with a name");
+    if (d.value)
+      dims.push_back(ctx().index(*d.value));
+    else
+      dims.push_back(symbolic_dim(d.param.empty() ? input.name + "_dim" + std::to_string(i) : d.param));
+  }
+  numel(ctx(), dims);
+  return dims;
+}
+
+void Importer::add_input(const ValueInfo& input) {
+  if (!input.is_tensor)
+    tensor::fail(ErrorCode::E205, "input \"" + input.name + "\" is not a tensor",
+                 "sequences, maps and optionals are not supported");
+  if (auto bound = options_.bindings.find(input.name); bound != options_.bindings.end()) {
+    const BoundInput& b = bound->second;
+    values_[input.name] = add_constant(module_, input.name, b.dtype, b.dims, b.data);
+    return;
+  }
+  std::optional<DType> dtype = find_dtype(input.type);
+  if (!dtype)
+    tensor::fail(ErrorCode::E205,
+                 "input \"" + input.name + "\" has element type " + type_name(input.type) + ", which is not supported");
+  if (!input.shape)
+    tensor::fail(ErrorCode::E204, "input \"" + input.name + "\" has no shape, not even a rank",
+                 "export the model with input shapes");
+  if (static_cast<int>(input.shape->size()) > options_.limits.rank)
+    tensor::fail(ErrorCode::E207, "input \"" + input.name + "\" has rank " + std::to_string(input.shape->size()) +
+                                      ", the limit is " + std::to_string(options_.limits.rank));
+  int64_t slot = static_cast<int64_t>(params_.size());
+  Ref param = ctx().make(Ops::Param, *dtype, input_dims(input), {{Attr::Slot, slot}, {Attr::Name, input.name}});
+  params_.push_back(param);
+  values_[input.name] = param;
+}
+
+void Importer::add_inputs() {
+  std::set<std::string> seen;
+  for (const ValueInfo& input : model_.inputs) {
+    if (!seen.insert(input.name).second) error(ErrorCode::E204, "", "two inputs are named \"" + input.name + "\"");
+    if (values_.count(input.name)) continue; // an initializer listed as an input (IR version 3) stays a constant
+    values_[input.name] = Ref();
+    guarded(name_, [&] { add_input(input); });
+  }
+  check_dim_options();
+}
+
+void Importer::check_dim_options() {
+  std::string known;
+  for (const std::string& name : dims_seen_) known += (known.empty() ? "" : ", ") + name;
+  for (const auto& [name, bounds] : options_.dims)
+    if (!dims_seen_.count(name))
+      error(ErrorCode::E209, "", "there is no dim \"" + name + "\" to set",
+            known.empty() ? "the model has no symbolic dims" : "the model's symbolic dims are: " + known);
+}
+
+void Importer::check_names() {
+  for (size_t i = 0; i < model_.nodes.size(); ++i)
+    for (const std::string& out : model_.nodes[i].outputs) {
+      if (out.empty()) continue;
+      if (!values_.count(out) && maker_.emplace(out, i).second) continue;
+      error(ErrorCode::E204, where(model_.nodes[i], i), "output \"" + out + "\" is already the name of another value");
+    }
+  for (size_t i = 0; i < model_.nodes.size(); ++i)
+    for (const std::string& in : model_.nodes[i].inputs)
+      if (!in.empty() && !values_.count(in) && !maker_.count(in))
+        error(ErrorCode::E204, where(model_.nodes[i], i),
+              "input \"" + in + "\" is made by no node and is no input of the graph");
+  std::set<std::string> seen;
+  if (model_.outputs.empty()) error(ErrorCode::E204, "", "the graph has no outputs");
+  for (const ValueInfo& out : model_.outputs) {
+    if (!values_.count(out.name) && !maker_.count(out.name))
+      error(ErrorCode::E204, "", "graph output \"" + out.name + "\" is made by no node");
+    if (!seen.insert(out.name).second) error(ErrorCode::E204, "", "two graph outputs are named \"" + out.name + "\"");
+  }
+}
+
+void Importer::check_operators() {
+  std::map<std::string, int64_t> counts;
+  size_t total = 0;
+  for (size_t i = 0; i < model_.nodes.size(); ++i) {
+    const Node& node = model_.nodes[i];
+    if (node.domain.empty() && find_op(node.op_type, opset(node))) continue;
+    std::string op = node.domain.empty() ? node.op_type : node.domain + "." + node.op_type, note;
+    bool local = std::count(model_.functions.begin(), model_.functions.end(), std::pair(node.domain, node.op_type)) > 0;
+    std::string known = node.domain.empty() ? supported_opsets(node.op_type) : "";
+    if (local)
+      note = "it is a function of the model; inline functions before export";
+    else if (!known.empty())
+      note = "supported in " + known;
+    else if (!node.domain.empty() && !model_.opsets.count(node.domain))
+      note = "the model does not import domain " + node.domain;
+    ++counts[op];
+    if (++total <= kListed) error(ErrorCode::E202, where(node, i), "operator " + op + " is not supported", note);
+  }
+  if (counts.empty()) return;
+  std::string summary;
+  for (const auto& [op, count] : counts) summary += (summary.empty() ? "" : ", ") + op + " " + std::to_string(count);
+  error(ErrorCode::E202, "",
+        std::to_string(total) +
+            (total == 1 ? " node needs an unsupported operator: " : " nodes need unsupported operators: ") + summary);
+}
+
+/// Node numbers, makers first, otherwise as in the file.
+std::vector<size_t> Importer::order() {
+  std::vector<size_t> missing(model_.nodes.size()), done;
+  std::vector<std::vector<size_t>> users(model_.nodes.size());
+  for (size_t i = 0; i < model_.nodes.size(); ++i)
+    for (const std::string& in : model_.nodes[i].inputs)
+      if (auto made = maker_.find(in); made != maker_.end()) {
+        ++missing[i];
+        users[made->second].push_back(i);
+      }
+  std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready;
+  for (size_t i = 0; i < missing.size(); ++i)
+    if (missing[i] == 0) ready.push(i);
+  while (!ready.empty()) {
+    size_t i = ready.top();
+    ready.pop();
+    done.push_back(i);
+    for (size_t user : users[i])
+      if (--missing[user] == 0) ready.push(user);
+  }
+  if (done.size() == model_.nodes.size()) return done;
+  for (size_t i = 0; i < missing.size(); ++i)
+    if (missing[i] > 0) {
+      error(ErrorCode::E204, where(model_.nodes[i], i),
+            "the node depends on its own output: the graph has a cycle through it or before it");
+      break;
+    }
+  return {};
+}
+
+void Importer::build(size_t index) {
+  const Node& node = model_.nodes[index];
+  std::vector<Ref> inputs;
+  for (const std::string& in : node.inputs) {
+    inputs.push_back(in.empty() ? Ref() : values_[in]);
+    if (!in.empty() && !inputs.back()) {
+      for (const std::string& out : node.outputs) values_[out] = Ref();
+      return; // its maker has been reported
+    }
+  }
+  size_t first = ctx().size();
+  std::vector<Ref> outputs(node.outputs.size());
+  guarded(where(node, index), [&] {
+    const OpRow& row = *find_op(node.op_type, opset(node));
+    OpContext context(node, opset(node), inputs, weights_);
+    size_t given = inputs.size();
+    if (static_cast<int>(given) < row.min_inputs || (row.max_inputs >= 0 && static_cast<int>(given) > row.max_inputs))
+      context.fail("has " + std::to_string(given) + " inputs, takes " + std::to_string(row.min_inputs) +
+                   (row.max_inputs < 0 ? " or more" : " to " + std::to_string(row.max_inputs)));
+    row.handler(context);
+    context.finish();
+    for (Ref out : context.outputs())
+      if (out && out->rank() > options_.limits.rank)
+        tensor::fail(ErrorCode::E207, "the result has rank " + std::to_string(out->rank()) + ", the limit is " +
+                                          std::to_string(options_.limits.rank));
+    outputs = context.outputs();
+  });
+  for (size_t i = 0; i < outputs.size(); ++i) values_[node.outputs[i]] = outputs[i];
+  for (size_t id = first; id < ctx().size(); ++id)
+    module_.origin[static_cast<uint32_t>(id)] = node.name.empty() ? node.op_type : node.name;
+  if (static_cast<int64_t>(ctx().size()) > options_.limits.graph_size)
+    tensor::fail(ErrorCode::E207, "the graph has more than " + std::to_string(options_.limits.graph_size) + " nodes");
+}
+
+void Importer::finish() {
+  std::vector<Ref> effects;
+  int64_t slot = static_cast<int64_t>(params_.size());
+  for (const ValueInfo& out : model_.outputs) {
+    Ref value = values_[out.name];
+    if (!value) continue; // reported
+    if (out.is_tensor && out.type != 0 && find_dtype(out.type) != value->dtype)
+      error(ErrorCode::E204, "",
+            "graph output \"" + out.name + "\" is declared " + type_name(out.type) + ", but its value is " +
+                name(value->dtype));
+    Ref param = ctx().make(Ops::Param, value->dtype, value->shape, {{Attr::Slot, slot++}, {Attr::Name, out.name}});
+    effects.push_back(ctx().make(Ops::Store, DType::Void, {param, value}));
+  }
+  errors_.checkpoint();
+  Ref sink = ctx().make(Ops::Sink, DType::Void, effects);
+  module_.root = ctx().make(Ops::Func, DType::Void, {sink}, {{Attr::Name, std::string("main")}});
+}
+
+Module Importer::run() {
+  check_limits();
+  add_constants();
+  add_inputs();
+  check_names();
+  check_operators();
+  errors_.checkpoint();
+  for (size_t index : order()) build(index);
+  errors_.checkpoint();
+  finish();
+  return std::move(module_);
+}
+
+} // namespace
+} // namespace tgc::onnx
+
+namespace tgc {
+
+Module import_onnx(const FileBytes& file, const std::string& name, const ImportOptions& options) {
+  try {
+    return onnx::Importer(onnx::read_model(file.bytes), file, name, options).run();
+  } catch (const CompileError& e) { // errors of the file as a whole carry no place
+    std::vector<Diagnostic> all = e.all();
+    for (Diagnostic& d : all)
+      if (d.where.empty()) d.where = name;
+    throw CompileError(std::move(all));
+  }
+}
+
+} // namespace tgc

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// MatMul, Gemm, convolutions and pools. What they share is the window arithmetic of ONNX: explicit pads, or auto_pad,
+// which needs the input's extent as a number unless the stride is 1; and ceil mode, which pads at the end.
+#include <algorithm>
+
+#include "frontend/nn.h"
+#include "frontend/onnx/op.h"
+
+namespace tgc::onnx {
+namespace {
+
+using namespace tensor;
+
+void matmul_op(OpContext& c) {
+  c.check(c.in(0)->dtype == c.in(1)->dtype, "inputs have different types");
+  c.out(matmul(c.in(0), c.in(1)));
+}
+
+void gemm(OpContext& c) {
+  Ref a = c.in(0), b = c.in(1);
+  c.check(a->rank() == 2 && b->rank() == 2,
+          "A " + shape_text(a->shape) + " and B " + shape_text(b->shape) + " must be matrices");
+  c.check(a->dtype == b->dtype, "inputs have different types");
+  double alpha = c.attr_float("alpha", 1), beta = c.attr_float("beta", 1);
+  if (c.attr("transA", 0)) a = swap_axes(a, 0, 1);
+  if (c.attr("transB", 0)) b = swap_axes(b, 0, 1);
+  c.check(is_float(a->dtype) || (alpha == 1 && beta == 1), "alpha and beta must be 1 for integers");
+  Ref y = matmul(a, b);
+  if (alpha != 1) y = mul(y, alpha);
+  bool broadcast = c.opset() >= 7 || c.attr("broadcast", 0) != 0;
+  if (!c.has(2)) return c.out(y);
+  Ref bias = c.in(2);
+  c.check(bias->dtype == y->dtype, "C has another type than A and B");
+  c.check(broadcast || shapes_equal(bias->shape, y->shape),
+          "C has another shape than the result, and broadcast is not 1");
+  if (beta != 1) bias = mul(bias, beta);
+  c.out(add(y, broadcast_to(bias, y->shape)));
+}
+
+/// Windows of an operator over the spatial dims of x, pads resolved.
+struct Spatial {
+  std::vector<Window> axes;
+  std::vector<int64_t> extra_hi; ///< ceil mode's padding
+};
+
+std::vector<int64_t> spatial_ints(OpContext& c, const char* name, size_t count, int64_t fallback, int64_t least) {
+  std::vector<int64_t> v = c.attr_ints(name, std::vector<int64_t>());
+  if (v.empty()) v.assign(count, fallback);
+  c.check(v.size() == count,
+          std::string(name) + " has " + std::to_string(v.size()) + " values, needs " + std::to_string(count));
+  for (int64_t n : v)
+    c.check(n >= least && n < (int64_t{1} << 31), std::string(name) + " has the value " + std::to_string(n));
+  return v;
+}
+
+/// SAME_UPPER and SAME_LOWER: output extent ceil(i/stride); the odd element goes to the end or the start.
+void same_padding(OpContext& c, Ref extent, bool upper, Window& w) {
+  int64_t total = w.span() - 1;
+  if (w.stride > 1) {
+    std::optional<int64_t> n = dim_int(extent);
+    if (!n) c.unsupported("auto_pad with a stride needs a known extent", "pin the dim with --dim NAME=VALUE");
+    int64_t out = (*n + w.stride - 1) / w.stride;
+    total = std::max<int64_t>(0, (out - 1) * w.stride + w.span() - *n);
+  }
+  w.pad_lo = upper ? total / 2 : total - total / 2;
+  w.pad_hi = total - w.pad_lo;
+}
+
+void resolve_pads(OpContext& c, Ref x, std::vector<Window>& axes) {
+  std::string mode = c.attr_string("auto_pad", "NOTSET");
+  std::vector<int64_t> pads = spatial_ints(c, "pads", 2 * axes.size(), 0, 0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    Window& w = axes[i];
+    if (mode == "NOTSET") {
+      w.pad_lo = pads[i];
+      w.pad_hi = pads[i + axes.size()];
+    } else if (mode == "SAME_UPPER" || mode == "SAME_LOWER") {
+      same_padding(c, x->shape[2 + i], mode == "SAME_UPPER", w);
+    } else {
+      c.check(mode == "VALID", "auto_pad=\"" + mode + "\" is not a padding mode");
+    }
+  }
+}
+
+std::vector<Window> read_windows(OpContext& c, const std::vector<int64_t>& kernel) {
+  size_t n = kernel.size();
+  std::vector<int64_t> strides = spatial_ints(c, "strides", n, 1, 1), dilations = spatial_ints(c, "dilations", n, 1, 1);
+  std::vector<Window> axes;
+  for (size_t i = 0; i < n; ++i) {
+    c.check(kernel[i] >= 1 && kernel[i] < (int64_t{1} << 31), "the kernel has extent " + std::to_string(kernel[i]));
+    c.check((kernel[i] - 1) <= (int64_t{1} << 31) / dilations[i], "the dilated kernel is too large");
+    axes.push_back({kernel[i], strides[i], dilations[i], 0, 0});
+  }
+  return axes;
+}
+
+std::vector<int64_t> kernel_of_weight(OpContext& c, Ref x, Ref w) {
+  c.check(x->rank() >= 3 && w->rank() == x->rank(), "input " + shape_text(x->shape) + " and weight " +
+                                                        shape_text(w->shape) + " must have the same rank, at least 3");
+  std::vector<int64_t> kernel;
+  for (size_t i = 2; i < w->shape.size(); ++i) {
+    std::optional<int64_t> n = dim_int(w->shape[i]);
+    if (!n) c.unsupported("the kernel's extent is symbolic");
+    kernel.push_back(*n);
+  }
+  std::vector<int64_t> stated = c.attr_ints("kernel_shape", kernel);
+  c.check(stated == kernel, "kernel_shape differs from the weight " + shape_text(w->shape));
+  return kernel;
+}
+
+void conv_op(OpContext& c) {
+  Ref x = c.in_float(0), w = c.in(1);
+  c.check(x->dtype == w->dtype, "input and weight have different types");
+  std::vector<Window> axes = read_windows(c, kernel_of_weight(c, x, w));
+  resolve_pads(c, x, axes);
+  Ref y = conv(x, w, axes, c.attr("group", 1));
+  c.out(c.has(2) ? add_channel(y, c.in(2)) : y);
+}
+
+/// Pads of ConvTranspose from output_shape or auto_pad: the total that gives the wanted extent, split.
+void transpose_pads(OpContext& c, Ref x, std::vector<Window>& axes, const std::vector<int64_t>& output_pad) {
+  std::vector<int64_t> wanted = c.attr_ints("output_shape", std::vector<int64_t>());
+  std::string mode = c.attr_string("auto_pad", "NOTSET");
+  if (wanted.size() == axes.size() + 2) wanted.erase(wanted.begin(), wanted.begin() + 2);
+  c.check(wanted.empty() || wanted.size() == axes.size(),
+          "output_shape has " + std::to_string(wanted.size()) + " values");
+  bool same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
+  if (wanted.empty() && !same) return resolve_pads(c, x, axes);
+  c.ignore("pads");
+  for (size_t i = 0; i < axes.size(); ++i) {
+    Window& w = axes[i];
+    c.check(wanted.empty() || (wanted[i] >= 1 && wanted[i] < (int64_t{1} << 31)),
+            "output_shape has a value out of range");
+    std::optional<int64_t> n = dim_int(x->shape[2 + i]);
+    if (!n) c.unsupported("output_shape and auto_pad need known extents", "pin the dim with --dim NAME=VALUE");
+    int64_t out = wanted.empty() ? *n * w.stride : wanted[i];
+    int64_t total = w.stride * (*n - 1) + output_pad[i] + w.span() - out;
+    w.pad_lo = mode == "SAME_UPPER" ? total / 2 : total - total / 2;
+    if (total < 0) w.pad_lo = 0; // an extent beyond the natural one grows at the end
+    w.pad_hi = total - w.pad_lo;
+  }
+}
+
+void conv_transpose_op(OpContext& c) {
+  Ref x = c.in_float(0), w = c.in(1);
+  c.check(x->dtype == w->dtype, "input and weight have different types");
+  std::vector<Window> axes = read_windows(c, kernel_of_weight(c, x, w));
+  std::vector<int64_t> output_pad = spatial_ints(c, "output_padding", axes.size(), 0, 0);
+  transpose_pads(c, x, axes, output_pad);
+  Ref y = conv_transpose(x, w, axes, c.attr("group", 1), output_pad);
+  c.out(c.has(2) ? add_channel(y, c.in(2)) : y);
+}
+
+// ---- pools ----------------------------------------------------------------------------------------------------------
+
+/// Ceil mode: a last partial window is kept if it starts inside the input or its leading padding.
+void ceil_padding(OpContext& c, Ref x, Spatial& s) {
+  for (size_t i = 0; i < s.axes.size(); ++i) {
+    const Window& w = s.axes[i];
+    std::optional<int64_t> n = dim_int(x->shape[2 + i]);
+    if (!n) c.unsupported("ceil_mode needs a known extent", "pin the dim with --dim NAME=VALUE");
+    int64_t room = *n + w.pad_lo + w.pad_hi - w.span();
+    c.check(room >= 0, "the window does not fit in the input");
+    int64_t last = (room + w.stride - 1) / w.stride;
+    if (last * w.stride >= *n + w.pad_lo) --last;
+    s.extra_hi[i] = std::max<int64_t>(0, last * w.stride - room);
+  }
+}
+
+Spatial pool_windows(OpContext& c, Ref x) {
+  c.check(x->rank() >= 3, "input " + shape_text(x->shape) + " has no spatial dims");
+  std::vector<int64_t> kernel = c.attr_ints("kernel_shape");
+  c.check(kernel.size() + 2 == x->shape.size(),
+          "kernel_shape has " + std::to_string(kernel.size()) + " values for input " + shape_text(x->shape));
+  Spatial s{read_windows(c, kernel), std::vector<int64_t>(kernel.size(), 0)};
+  resolve_pads(c, x, s.axes);
+  if (c.attr("ceil_mode", 0)) ceil_padding(c, x, s);
+  return s;
+}
+
+std::vector<Window> with_extra(Spatial s) {
+  for (size_t i = 0; i < s.axes.size(); ++i) s.axes[i].pad_hi += s.extra_hi[i];
+  return s.axes;
+}
+
+void max_pool_op(OpContext& c) {
+  c.ignore("storage_order"); // concerns the second output
+  c.out(max_pool(c.in(0), with_extra(pool_windows(c, c.in(0)))));
+}
+
+void average_pool_op(OpContext& c) {
+  Ref x = c.in_float(0);
+  Spatial s = pool_windows(c, x);
+  c.out(average_pool(x, s.axes, c.attr("count_include_pad", 0) != 0, s.extra_hi));
+}
+
+std::vector<int64_t> spatial_axes(OpContext& c, Ref x) {
+  c.check(x->rank() >= 2, "input " + shape_text(x->shape) + " has no channel dim");
+  std::vector<int64_t> axes = all_axes(x);
+  return {axes.begin() + 2, axes.end()};
+}
+
+void global_average_pool(OpContext& c) { c.out(mean(c.in_float(0), spatial_axes(c, c.in(0)), true)); }
+void global_max_pool(OpContext& c) { c.out(max(c.in(0), spatial_axes(c, c.in(0)), true)); }
+
+Ref lp_sum(Ref x, const std::vector<int64_t>& axes, double p, bool keep) {
+  if (p == 1) return sum(unary(Ops::Abs, x), axes, keep);
+  if (p == 2) return unary(Ops::Sqrt, sum(mul(x, x), axes, keep));
+  return elementwise(Ops::Pow, sum(elementwise(Ops::Pow, unary(Ops::Abs, x), p), axes, keep), 1 / p);
+}
+
+double lp_order(OpContext& c) {
+  double p = c.opset() < 2 ? c.attr_float("p", 2) : static_cast<double>(c.attr("p", 2));
+  c.check(p > 0, "p must be positive");
+  return p;
+}
+
+void lp_pool(OpContext& c) {
+  Ref x = c.in_float(0);
+  std::vector<Window> axes = with_extra(pool_windows(c, x));
+  Ref w = windows(pad_spatial(x, axes), axes);
+  std::vector<int64_t> all = all_axes(w);
+  c.out(lp_sum(w, {all.begin() + x->rank(), all.end()}, lp_order(c), false));
+}
+
+void global_lp_pool(OpContext& c) { c.out(lp_sum(c.in_float(0), spatial_axes(c, c.in(0)), lp_order(c), true)); }
+
+constexpr int kEnd = kLatestOpset;
+constexpr OpRow kRows[] = {
+    {"MatMul", 1, kEnd, 2, 2, matmul_op},
+    {"Gemm", 1, kEnd, 2, 3, gemm},
+    {"Conv", 1, kEnd, 2, 3, conv_op},
+    {"ConvTranspose", 1, kEnd, 2, 3, conv_transpose_op},
+    {"MaxPool", 1, kEnd, 1, 1, max_pool_op},
+    {"AveragePool", 1, kEnd, 1, 1, average_pool_op},
+    {"LpPool", 1, kEnd, 1, 1, lp_pool},
+    {"GlobalAveragePool", 1, kEnd, 1, 1, global_average_pool},
+    {"GlobalMaxPool", 1, kEnd, 1, 1, global_max_pool},
+    {"GlobalLpPool", 1, kEnd, 1, 1, global_lp_pool},
+};
+
+} // namespace
+
+extern const OpTable kOnnxOps_linear;
+const OpTable kOnnxOps_linear = {"linear", kRows};
+
+} // namespace tgc::onnx

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Operators that move elements: reshape and its kin, slicing, padding, joining, and shapes as values. Operands that
+// give shapes, axes or positions must be known at import; symbolic dims may appear in them.
+#include <algorithm>
+#include <limits>
+
+#include "frontend/nn.h"
+#include "frontend/onnx/op.h"
+
+namespace tgc::onnx {
+namespace {
+
+using namespace tensor;
+
+void identity(OpContext& c) {
+  if (c.opset() < 6) c.ignore("consumed_inputs");
+  c.out(c.in(0));
+}
+
+void dropout(OpContext& c) {
+  if (c.opset() < 6) c.ignore("consumed_inputs");
+  if (c.opset() < 7) c.require("is_test", 1, 0);
+  c.ignore("ratio");
+  c.ignore("seed");
+  if (c.has(2) && c.known_number(2) != 0) c.unsupported("training_mode=true is not supported");
+  c.out(c.in(0));
+  if (c.has_output(1)) // the mask: all kept
+    c.out(1, full(c.ctx(), c.in(0)->shape, c.opset() < 10 ? c.in(0)->dtype : DType::Bool, 1));
+}
+
+/// 0 copies the input's dim (unless allowzero), -1 is what is left.
+void reshape_op(OpContext& c) {
+  Ref x = c.in(0);
+  if (c.opset() < 5) c.ignore("consumed_inputs");
+  bool allow_zero = c.opset() >= 14 && c.attr("allowzero", 0) != 0;
+  Dims dims = c.opset() < 5 ? index_dims(c.ctx(), c.attr_ints("shape")) : c.known_dims(1);
+  std::optional<size_t> inferred;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    std::optional<int64_t> d = dim_int(dims[i]);
+    if (d == -1) {
+      c.check(!inferred, "two dims of the new shape are -1");
+      inferred = i;
+    } else if (d == 0 && !allow_zero) {
+      c.check(i < x->shape.size(),
+              "dim " + std::to_string(i) + " is 0, but the input has shape " + shape_text(x->shape));
+      dims[i] = x->shape[i];
+    } else {
+      c.check(!d || *d >= 0, "the new shape has dim " + std::to_string(d.value_or(0)));
+    }
+  }
+  if (inferred) {
+    Dims rest = dims;
+    rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(*inferred));
+    std::optional<Ref> quotient = exact_quotient(c.ctx(), x->shape, rest);
+    if (!quotient) c.fail(shape_text(x->shape) + " does not reshape to " + shape_text(dims));
+    dims[*inferred] = *quotient;
+  }
+  if (!dims_equal(numel(c.ctx(), x->shape), numel(c.ctx(), dims)))
+    c.fail(shape_text(x->shape) + " does not reshape to " + shape_text(dims));
+  c.out(reshape(x, dims));
+}
+
+void flatten(OpContext& c) {
+  Ref x = c.in(0);
+  int64_t axis = c.attr("axis", 1);
+  axis = axis == x->rank() ? axis : normalize_axis(axis, x->rank());
+  c.out(merge_axes(merge_axes(x, axis, x->rank()), 0, axis));
+}
+
+void transpose(OpContext& c) {
+  Ref x = c.in(0);
+  std::vector<int64_t> reversed = all_axes(x);
+  std::reverse(reversed.begin(), reversed.end());
+  std::vector<int64_t> perm = c.attr_ints("perm", reversed), sorted = perm;
+  for (int64_t& axis : perm) axis = normalize_axis(axis, x->rank());
+  sorted = perm;
+  std::sort(sorted.begin(), sorted.end());
+  c.check(sorted == all_axes(x), "perm is no permutation of the axes of " + shape_text(x->shape));
+  c.out(permute(x, perm));
+}
+
+void squeeze_op(OpContext& c) {
+  Ref x = c.in(0);
+  std::optional<std::vector<int64_t>> axes = c.axes("axes", 13, 1);
+  if (!axes) {
+    axes.emplace();
+    for (int64_t i = 0; i < x->rank(); ++i)
+      if (dim_int(dim(x, i)) == 1) axes->push_back(i);
+  }
+  c.out(squeeze(x, normalize_axes(*axes, x->rank())));
+}
+
+void unsqueeze_op(OpContext& c) {
+  std::optional<std::vector<int64_t>> axes = c.axes("axes", 13, 1);
+  c.check(axes.has_value(), "axes are missing");
+  c.out(unsqueeze(c.in(0), *axes));
+}
+
+void expand_op(OpContext& c) {
+  Dims shape = broadcast_shapes({dims_of(c.in(0)), c.known_dims(1)});
+  for (Ref d : shape) c.check(d->lo >= 0, "the shape has a negative dim");
+  c.out(broadcast_to(c.in(0), shape));
+}
+
+void tile(OpContext& c) {
+  Ref x = c.in(0);
+  if (c.opset() < 6) c.unsupported("the form with a tiles input is not supported");
+  Dims repeats = c.known_dims(1), interleaved, wide, out;
+  c.check(repeats.size() == x->shape.size(),
+          "repeats has " + std::to_string(repeats.size()) + " values for " + shape_text(x->shape));
+  for (size_t i = 0; i < repeats.size(); ++i) {
+    c.check(repeats[i]->lo >= 0, "repeats has a negative value");
+    interleaved.insert(interleaved.end(), {c.ctx().index(1), x->shape[i]});
+    wide.insert(wide.end(), {repeats[i], x->shape[i]});
+    out.push_back(dim_mul(repeats[i], x->shape[i]));
+  }
+  c.out(reshape(expand(reshape(x, interleaved), wide), out));
+}
+
+void concat_op(OpContext& c) {
+  int64_t rank = c.in(0)->rank();
+  int64_t axis = normalize_axis(c.opset() < 4 ? c.attr("axis", 1) : c.attr("axis"), rank);
+  std::vector<Ref> parts;
+  for (size_t i = 0; i < c.input_count(); ++i) {
+    Ref part = c.in(i);
+    c.check(part->dtype == c.in(0)->dtype, "inputs have different types");
+    c.check(part->rank() == rank, "inputs have different ranks");
+    for (int64_t a = 0; a < rank; ++a)
+      c.check(a == axis || dims_equal(dim(part, a), dim(c.in(0), a)),
+              "shapes " + shape_text(c.in(0)->shape) + " and " + shape_text(part->shape) + " differ outside axis " +
+                  std::to_string(axis));
+    parts.push_back(part);
+  }
+  c.out(concat(parts, axis));
+}
+
+std::vector<Ref> split_sizes(OpContext& c, Ref extent) {
+  if (c.opset() < 13 ? c.has_attr("split") : c.has(1))
+    return c.opset() < 13 ? index_dims(c.ctx(), c.attr_ints("split")) : c.known_dims(1);
+  int64_t outputs = static_cast<int64_t>(c.node().outputs.size());
+  int64_t parts = c.opset() >= 18 ? c.attr("num_outputs", outputs) : outputs;
+  c.check(parts == outputs && parts > 0, "num_outputs differs from the number of outputs");
+  std::optional<int64_t> n = dim_int(extent);
+  if (!n) c.unsupported("an even split needs a known extent", "pin the dim with --dim NAME=VALUE");
+  c.check(c.opset() >= 18 || *n % parts == 0,
+          std::to_string(*n) + " elements do not split into " + std::to_string(parts) + " equal parts");
+  int64_t each = (*n + parts - 1) / parts;
+  std::vector<Ref> sizes;
+  for (int64_t i = 0; i < parts; ++i) sizes.push_back(c.ctx().index(std::clamp<int64_t>(*n - i * each, 0, each)));
+  return sizes;
+}
+
+void split(OpContext& c) {
+  Ref x = c.in(0);
+  int64_t axis = normalize_axis(c.attr("axis", 0), x->rank());
+  std::vector<Ref> sizes = split_sizes(c, dim(x, axis));
+  if (c.opset() >= 18) c.ignore("num_outputs");
+  c.check(sizes.size() == c.node().outputs.size(), "split has " + std::to_string(sizes.size()) + " values for " +
+                                                       std::to_string(c.node().outputs.size()) + " outputs");
+  Ref offset = c.ctx().index(0);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    c.check(sizes[i]->lo >= 0, "split has a negative value");
+    c.out(i, shrink_axis(x, axis, offset, sizes[i]));
+    offset = dim_add(offset, sizes[i]);
+  }
+  c.check(dims_equal(offset, dim(x, axis)), "the parts do not add up to the extent");
+}
+
+// ---- slice ----------------------------------------------------------------------------------------------------------
+
+/// `position` of a slice, counted from the end when negative, clamped to [lo, hi] (dims).
+Ref clamp_position(OpContext& c, Ref position, Ref extent, Ref lo, Ref hi) {
+  bool from_end = position->hi < 0;
+  if (!from_end && position->lo < 0) c.unsupported("a slice bound may be negative or not");
+  Ref p = position;
+  bool huge =
+      dim_int(position) && (*dim_int(position) > (int64_t{1} << 40) || *dim_int(position) < -(int64_t{1} << 40));
+  if (huge) return from_end ? lo : hi;
+  if (from_end) p = dim_add(position, extent);
+  if (dim_sub(p, hi)->lo >= 0) return hi;
+  if (dim_sub(p, lo)->hi <= 0) return lo;
+  if (dim_sub(p, hi)->hi <= 0 && dim_sub(p, lo)->lo >= 0) return p;
+  c.unsupported("slice bounds depend on a symbolic dim in a way that is not supported",
+                "pin the dim with --dim NAME=VALUE");
+}
+
+Ref slice_axis(OpContext& c, Ref x, int64_t axis, Ref start, Ref end, int64_t step) {
+  Context& ctx = c.ctx();
+  Ref n = dim(x, axis), zero = ctx.index(0), one = ctx.index(1);
+  c.check(step != 0, "a step is 0");
+  c.check(step < (int64_t{1} << 40) && step > -(int64_t{1} << 40), "a step is too large");
+  if (step < 0) { // positions counted from the end of the flipped axis
+    Ref last = dim_sub(n, one), none = ctx.index(-1);
+    Ref from = clamp_position(c, start, n, none, last), to_excl = clamp_position(c, end, n, none, last);
+    start = dim_sub(last, from);
+    end = dim_sub(last, to_excl);
+    x = flip(x, {axis});
+    step = -step;
+  } else {
+    start = clamp_position(c, start, n, zero, n);
+    end = clamp_position(c, end, n, zero, n);
+  }
+  Ref length = dim_sub(end, start);
+  if (length->hi <= 0) return shrink_axis(x, axis, zero, zero);
+  if (length->lo < 0)
+    c.unsupported("a slice may be empty or not, by a symbolic dim", "pin the dim with --dim NAME=VALUE");
+  Ref count = dim_floordiv(dim_add(length, ctx.index(step - 1)), ctx.index(step));
+  return stride_axis(x, axis, start, count, step);
+}
+
+void slice(OpContext& c) {
+  Ref x = c.in(0);
+  bool by_attribute = c.opset() < 10;
+  Dims starts = by_attribute ? index_dims(c.ctx(), c.attr_ints("starts")) : c.known_dims(1);
+  Dims ends = by_attribute ? index_dims(c.ctx(), c.attr_ints("ends")) : c.known_dims(2);
+  std::vector<int64_t> axes, steps(starts.size(), 1);
+  for (size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<int64_t>(i));
+  if (by_attribute) axes = c.attr_ints("axes", axes);
+  if (!by_attribute && c.has(3)) axes = c.known_ints(3);
+  if (!by_attribute && c.has(4)) steps = c.known_ints(4);
+  c.check(starts.size() == ends.size() && starts.size() == axes.size() && starts.size() == steps.size(),
+          "starts, ends, axes and steps have different lengths");
+  normalize_axes(axes, x->rank());
+  for (size_t i = 0; i < axes.size(); ++i)
+    x = slice_axis(c, x, normalize_axis(axes[i], x->rank()), starts[i], ends[i], steps[i]);
+  c.out(x);
+}
+
+// ---- pad ------------------------------------------------------------------------------------------------------------
+
+/// One axis of edge, reflect or wrap padding: the border is joined on as slices of x.
+Ref pad_border(OpContext& c, Ref x, int64_t axis, int64_t lo, int64_t hi, const std::string& mode) {
+  Context& ctx = c.ctx();
+  std::optional<int64_t> n = dim_int(dim(x, axis));
+  if (!n) c.unsupported("mode=\"" + mode + "\" needs a known extent", "pin the dim with --dim NAME=VALUE");
+  int64_t most = mode == "reflect" ? *n - 1 : *n;
+  c.check(*n > 0 && (mode == "edge" || (lo <= most && hi <= most)),
+          "padding of " + std::to_string(std::max(lo, hi)) + " is too wide for an extent of " + std::to_string(*n));
+  auto part = [&](int64_t offset, int64_t size) { return shrink_axis(x, axis, ctx.index(offset), ctx.index(size)); };
+  auto edge = [&](int64_t offset, int64_t size) {
+    Dims dims = dims_of(x);
+    dims[static_cast<size_t>(axis)] = ctx.index(size);
+    return expand(part(offset, 1), dims);
+  };
+  Ref before, after;
+  if (mode == "edge") {
+    before = edge(0, lo);
+    after = edge(*n - 1, hi);
+  } else if (mode == "reflect") {
+    before = flip(part(1, lo), {axis});
+    after = flip(part(*n - 1 - hi, hi), {axis});
+  } else {
+    before = part(*n - lo, lo);
+    after = part(0, hi);
+  }
+  std::vector<Ref> parts;
+  if (lo > 0) parts.push_back(before);
+  parts.push_back(x);
+  if (hi > 0) parts.push_back(after);
+  return concat(parts, axis);
+}
+
+Ref pad_constant(OpContext& c, Ref x, const std::vector<int64_t>& lo, const std::vector<int64_t>& hi, Ref value) {
+  auto positive = [&](const std::vector<int64_t>& pads) {
+    std::vector<int64_t> out = pads;
+    for (int64_t& p : out) p = std::max<int64_t>(0, p);
+    return index_dims(c.ctx(), out);
+  };
+  Ref padded = pad(x, positive(lo), positive(hi));
+  if (padded == x || is_const(value, 0.0)) return padded;
+  Ref inside = pad(full(c.ctx(), x->shape, DType::Bool, 1), positive(lo), positive(hi));
+  return select(inside, padded, broadcast_to(value, padded->shape));
+}
+
+Ref pad_value(OpContext& c, Ref x) {
+  if (c.opset() < 11)
+    return c.ctx().constant(x->dtype,
+                            c.opset() < 2 || !c.has_attr("value") ? c.attr_float("value", 0) : c.attr_float("value"));
+  if (!c.has(2)) return const_like(x, 0);
+  c.check(dim_int(numel(c.ctx(), c.in(2)->shape)) == 1 && c.in(2)->dtype == x->dtype,
+          "the constant must be a scalar of the input's type");
+  return reshape(c.in(2), {});
+}
+
+void pad_op(OpContext& c) {
+  Ref x = c.in(0);
+  const char* name = c.opset() < 2 ? "paddings" : "pads";
+  std::vector<int64_t> pads = c.opset() < 11 ? c.attr_ints(name) : c.known_ints(1), axes = all_axes(x);
+  std::string mode = c.attr_string("mode", "constant");
+  Ref value = pad_value(c, x);
+  if (c.opset() >= 18 && c.has(3)) axes = c.known_ints(3);
+  normalize_axes(axes, x->rank());
+  c.check(pads.size() == 2 * axes.size(),
+          "pads has " + std::to_string(pads.size()) + " values for " + std::to_string(axes.size()) + " axes");
+  std::vector<int64_t> lo(x->shape.size(), 0), hi = lo;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    size_t axis = static_cast<size_t>(normalize_axis(axes[i], x->rank()));
+    lo[axis] = pads[i];
+    hi[axis] = pads[i + axes.size()];
+    for (int64_t p : {lo[axis], hi[axis]})
+      c.check(p > -(int64_t{1} << 40) && p < (int64_t{1} << 40), "a pad is " + std::to_string(p));
+    Ref cut_lo = c.ctx().index(std::max<int64_t>(0, -lo[axis])),
+        cut_hi = c.ctx().index(std::max<int64_t>(0, -hi[axis]));
+    Ref size = dim_sub(dim_sub(x->shape[axis], cut_lo), cut_hi);
+    c.check(size->hi >= 0, "negative pads remove more than there is");
+    x = shrink_axis(x, static_cast<int64_t>(axis), cut_lo, size);
+  }
+  if (mode == "constant") return c.out(pad_constant(c, x, lo, hi, value));
+  c.check(mode == "edge" || mode == "reflect" || (mode == "wrap" && c.opset() >= 19),
+          "mode=\"" + mode + "\" is no padding mode");
+  for (size_t i = 0; i < lo.size(); ++i)
+    if (lo[i] > 0 || hi[i] > 0)
+      x = pad_border(c, x, static_cast<int64_t>(i), std::max<int64_t>(0, lo[i]), std::max<int64_t>(0, hi[i]), mode);
+  c.out(x);
+}
+
+// ---- blocks ---------------------------------------------------------------------------------------------------------
+
+int64_t block_size(OpContext& c) {
+  int64_t b = c.attr("blocksize");
+  c.check(b >= 1 && b < (1 << 20), "blocksize=" + std::to_string(b));
+  c.check(c.in(0)->rank() == 4, "input " + shape_text(c.in(0)->shape) + " is not rank 4");
+  return b;
+}
+
+Ref divide_dim(OpContext& c, Ref extent, int64_t by) {
+  Ref part = c.ctx().index(by), quotient = dim_floordiv(extent, part);
+  c.check(dims_equal(dim_mul(quotient, part), extent), "blocksize does not divide the extent");
+  return quotient;
+}
+
+void depth_to_space(OpContext& c) {
+  Ref x = c.in(0), b = c.ctx().index(block_size(c));
+  std::string mode = c.opset() < 11 ? "DCR" : c.attr_string("mode", "DCR");
+  c.check(mode == "DCR" || mode == "CRD", "mode=\"" + mode + "\" is neither DCR nor CRD");
+  Ref n = dim(x, 0), h = dim(x, 2), w = dim(x, 3);
+  Ref depth = divide_dim(c, dim(x, 1), block_size(c) * block_size(c));
+  bool dcr = mode == "DCR";
+  Ref blocks = dcr ? reshape(x, Dims{n, b, b, depth, h, w}) : reshape(x, Dims{n, depth, b, b, h, w});
+  Ref spread = dcr ? permute(blocks, {0, 3, 4, 1, 5, 2}) : permute(blocks, {0, 1, 4, 2, 5, 3});
+  c.out(reshape(spread, Dims{n, depth, dim_mul(h, b), dim_mul(w, b)}));
+}
+
+void space_to_depth(OpContext& c) {
+  int64_t size = block_size(c);
+  Ref x = c.in(0), b = c.ctx().index(size), n = dim(x, 0), depth = dim(x, 1);
+  Ref h = divide_dim(c, dim(x, 2), size), w = divide_dim(c, dim(x, 3), size);
+  Ref blocks = permute(reshape(x, Dims{n, depth, h, b, w, b}), {0, 3, 5, 1, 2, 4});
+  c.out(reshape(blocks, Dims{n, dim_mul(depth, c.ctx().index(size * size)), h, w}));
+}
+
+// ---- shapes as values -----------------------------------------------------------------------------------------------
+
+/// A rank-1 i64 tensor of dims.
+Ref dims_as_tensor(Context& ctx, Refs dims) {
+  if (dims.empty()) return full(ctx, Dims{ctx.index(0)}, DType::I64, 0);
+  std::vector<Ref> parts;
+  for (Ref d : dims) parts.push_back(reshape(to(d, DType::I64), Dims{ctx.index(1)}));
+  return concat(parts, 0);
+}
+
+void shape_op(OpContext& c) {
+  Ref x = c.in(0);
+  int64_t rank = x->rank(), start = 0, end = rank;
+  if (c.opset() >= 15) {
+    start = c.attr("start", 0);
+    end = c.attr("end", rank);
+  }
+  auto position = [&](int64_t p) { return std::clamp<int64_t>(p < 0 ? p + rank : p, 0, rank); };
+  start = position(start);
+  end = std::max(start, position(end));
+  c.out(dims_as_tensor(c.ctx(), x->shape.subspan(static_cast<size_t>(start), static_cast<size_t>(end - start))));
+}
+
+void size_op(OpContext& c) { c.out(to(numel(c.ctx(), c.in(0)->shape), DType::I64)); }
+
+constexpr int kEnd = kLatestOpset;
+// clang-format off
+constexpr OpRow kRows[] = {
+    {"Identity", 1, kEnd, 1, 1, identity},       {"Dropout", 1, kEnd, 1, 3, dropout},
+    {"Reshape", 1, kEnd, 1, 2, reshape_op},      {"Flatten", 1, kEnd, 1, 1, flatten},
+    {"Transpose", 1, kEnd, 1, 1, transpose},     {"Squeeze", 1, kEnd, 1, 2, squeeze_op},
+    {"Unsqueeze", 1, kEnd, 1, 2, unsqueeze_op},  {"Expand", 8, kEnd, 2, 2, expand_op},
+    {"Tile", 6, kEnd, 2, 2, tile},               {"Concat", 1, kEnd, 1, -1, concat_op},
+    {"Split", 2, kEnd, 1, 2, split},             {"Slice", 1, kEnd, 1, 5, slice},
+    {"Pad", 1, kEnd, 1, 4, pad_op},              {"DepthToSpace", 1, kEnd, 1, 1, depth_to_space},
+    {"SpaceToDepth", 1, kEnd, 1, 1, space_to_depth},
+    {"Shape", 1, kEnd, 1, 1, shape_op},          {"Size", 1, kEnd, 1, 1, size_op},
+};
+// clang-format on
+
+} // namespace
+
+extern const OpTable kOnnxOps_shape;
+const OpTable kOnnxOps_shape = {"shape", kRows};
+
+} // namespace tgc::onnx
