@@ -35,16 +35,22 @@ step() {
   return 1
 }
 
-# Adds the cases of a ctest run: what GoogleTest programs counted, one for any other test.
+# Adds the cases of a ctest run: what GoogleTest programs counted, one for any other test; a skipped test counts as none.
+# $1: what ctest printed (which tests passed), $2: its log (what they printed).
 count_cases() {
   local counts
   counts=$(awk '
-    /^[0-9]+\/[0-9]+ Testing: /   { p = 0; f = 0; gtest = 0 }
-    /^\[  PASSED  \] [0-9]+ test/ { p += $4; gtest = 1 }
-    /^\[  FAILED  \] [0-9]+ test/ { f += $4; gtest = 1 }
-    /^Test Passed\./              { passed += gtest ? p : 1 }
-    /^Test Failed\./              { passed += p; failed += f > 0 ? f : 1 }
-    END { print passed + 0, failed + 0 }' "$1")
+    FNR == NR && / Test +#[0-9]+: / { name = $0; sub(/.* Test +#[0-9]+: /, "", name); sub(/ .*/, "", name)
+                                      state[name] = / Passed / ? "pass" : /\*\*\*Skipped/ ? "skip" : "fail"; next }
+    FNR == NR                      { next }
+    / Testing: /                   { name = $NF }
+    /^\[  PASSED  \] [0-9]+ test/  { good[name] = $4 }
+    /^\[  FAILED  \] [0-9]+ test/  { bad[name] = $4 }
+    END { for (name in state) {
+            if (state[name] == "pass") passed += (name in good) ? good[name] : 1
+            if (state[name] == "fail") { passed += good[name]; failed += (name in bad) ? bad[name] : 1 }
+          }
+          print passed + 0, failed + 0 }' "$1" "$2")
   passed=$((passed + ${counts% *})) failed=$((failed + ${counts#* }))
 }
 
@@ -57,7 +63,7 @@ run_tests() {
   if ! step "test-$preset" ctest --test-dir "build/$preset" --output-on-failure -j "$jobs" "$@"; then
     failed=$before
   fi
-  if [ -f "$last" ]; then count_cases "$last"; else failed=$((failed + 1)); fi
+  if [ -f "$last" ]; then count_cases "build/logs/test-$preset.log" "$last"; else failed=$((failed + 1)); fi
   grep -hE '^(suite|skip): ' "$last" 2>/dev/null | sed 's/^/    /'
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // LLVM IR text → machine code, in this process. Each kernel is a module of its own: parsed, verified (Debian's LLVM has
 // assertions off, so bad IR would be undefined behaviour), optimised by a short pass list, and emitted to memory on one
-// of `jobs` threads, each with its own LLVMContext and TargetMachine. Our kernels are vectorised before they get here, so
-// LLVM's own vectorisers and O3 bring nothing but time. lld then links the objects, under one lock because it is not
+// of `jobs` threads, each with its own LLVMContext and TargetMachine. Our kernels are vectorised before they get here,
+// so LLVM's own vectorisers and O3 bring nothing but time. lld then links the objects, under one lock because it is not
 // thread-safe. LLVM reports some errors by abort(): CrashRecoveryContext turns that into a diagnostic for the kernel.
 // No library call may slip in: "no-builtins" on every function, an empty TargetLibraryInfo, and --no-undefined.
 // This is the only file that includes LLVM or lld. Not handled: targets whose back end is not linked in below.
@@ -21,8 +21,8 @@
 #include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/AsmParser/Parser.h>
 #include <llvm/IR/DiagnosticPrinter.h>
-#include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
@@ -66,7 +66,7 @@ void initialize_llvm() {
 
 /// Signal handlers that turn a crash in LLVM into a diagnostic, while at least one compile runs.
 class CrashGuard {
- public:
+public:
   CrashGuard() {
     std::lock_guard lock(mutex());
     if (count()++ == 0) llvm::CrashRecoveryContext::Enable();
@@ -76,7 +76,7 @@ class CrashGuard {
     if (--count() == 0) llvm::CrashRecoveryContext::Disable();
   }
 
- private:
+private:
   static std::mutex& mutex() {
     static std::mutex m;
     return m;
@@ -93,9 +93,9 @@ std::unique_ptr<llvm::TargetMachine> make_target_machine(const LlvmMachine& mach
   TGC_CHECK(target, "no LLVM back end for " + machine.triple + ": " + error);
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
-  return std::unique_ptr<llvm::TargetMachine>(
-      target->createTargetMachine(machine.triple, machine.cpu, machine.features, options, llvm::Reloc::PIC_, std::nullopt,
-                                  llvm::CodeGenOptLevel::Default));
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(machine.triple, machine.cpu, machine.features,
+                                                                          options, llvm::Reloc::PIC_, std::nullopt,
+                                                                          llvm::CodeGenOptLevel::Default));
 }
 
 void optimize(llvm::Module& module, llvm::TargetMachine& tm, const llvm::TargetLibraryInfoImpl& library) {
@@ -178,7 +178,8 @@ Outcome compile_safely(const KernelSource& kernel, llvm::TargetMachine& tm, Code
 }
 
 Diagnostic failure(const KernelSource& kernel, const LlvmMachine& machine, const std::string& why) {
-  return {ErrorCode::E403, "kernel \"" + kernel.name + "\"", "LLVM cannot compile it for " + machine.triple + ": " + why,
+  return {ErrorCode::E403, "kernel \"" + kernel.name + "\"",
+          "LLVM cannot compile it for " + machine.triple + ": " + why,
           "report this with the kernel's text (--emit=source), or try --target=cpu:c"};
 }
 
@@ -200,7 +201,7 @@ std::vector<Outcome> compile_all(std::span<const KernelSource> kernels, const Ll
 
 /// A file in memory that lld can open by name.
 class MemoryFile {
- public:
+public:
   explicit MemoryFile(llvm::StringRef bytes) : fd_(memfd_create("kernels", MFD_CLOEXEC)) {
     TGC_CHECK(fd_ >= 0, "memfd_create failed");
     while (!bytes.empty()) {
@@ -214,13 +215,13 @@ class MemoryFile {
   MemoryFile& operator=(const MemoryFile&) = delete;
   std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
 
- private:
+private:
   int fd_;
 };
 
 /// A name for lld's output (it renames a temporary over it, so no memory file will do), removed at the end.
 class TemporaryFile {
- public:
+public:
   TemporaryFile() {
     for (const char* folder : {"/dev/shm", "/tmp", "."}) {
       path_ = std::string(folder) + "/tgc-XXXXXX";
@@ -236,7 +237,7 @@ class TemporaryFile {
   TemporaryFile& operator=(const TemporaryFile&) = delete;
   const std::string& path() const { return path_; }
 
- private:
+private:
   std::string path_;
 };
 
@@ -260,9 +261,24 @@ std::vector<std::byte> link(std::span<const KernelSource> kernels, std::span<con
   const MemoryFile input((*archive)->getBuffer());
   const TemporaryFile output;
   const std::string in = input.path();
-  const char* args[] = {"ld.lld", "-shared", "--no-undefined", "-z", "noexecstack", "-z", "norelro", "-z",
-                        "rodynamic", "-Bsymbolic", "--hash-style=both", "--build-id=none", "--strip-all", "--threads=1",
-                        "--whole-archive", in.c_str(), "-o", output.path().c_str()};
+  const char* args[] = {"ld.lld",
+                        "-shared",
+                        "--no-undefined",
+                        "-z",
+                        "noexecstack",
+                        "-z",
+                        "norelro",
+                        "-z",
+                        "rodynamic",
+                        "-Bsymbolic",
+                        "--hash-style=both",
+                        "--build-id=none",
+                        "--strip-all",
+                        "--threads=1",
+                        "--whole-archive",
+                        in.c_str(),
+                        "-o",
+                        output.path().c_str()};
   std::string messages;
   llvm::raw_string_ostream stream(messages);
   const lld::Result result = lld::lldMain(args, stream, stream, {{lld::Gnu, &lld::elf::link}});
@@ -271,7 +287,7 @@ std::vector<std::byte> link(std::span<const KernelSource> kernels, std::span<con
   return read_file(output.path());
 }
 
-}  // namespace
+} // namespace
 
 CompiledCode compile_llvm(std::span<const KernelSource> kernels, const LlvmMachine& machine, int jobs) {
   initialize_llvm();
@@ -290,7 +306,8 @@ CompiledCode compile_llvm(std::span<const KernelSource> kernels, const LlvmMachi
   for (const KernelSource& kernel : kernels) names.push_back(kernel.name);
   code.entries = find_symbols(code.image, names);
   for (size_t i = 0; i < names.size(); ++i)
-    if (code.entries[i] == UINT64_MAX) problems.error(failure(kernels[i], machine, "its text defines no such function"));
+    if (code.entries[i] == UINT64_MAX)
+      problems.error(failure(kernels[i], machine, "its text defines no such function"));
   problems.checkpoint();
   return code;
 }
@@ -304,4 +321,4 @@ std::string assemble_llvm(const KernelSource& kernel, const LlvmMachine& machine
   return {outcome.bytes.data(), outcome.bytes.size()};
 }
 
-}  // namespace tgc
+} // namespace tgc

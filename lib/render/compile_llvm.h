@@ -10,9 +10,9 @@ namespace tgc {
 
 /// What LLVM needs to know of a target; spelled as LLVM spells it.
 struct LlvmMachine {
-  std::string triple;    ///< "x86_64-unknown-linux-gnu"
-  std::string cpu;       ///< the instruction set without `features`: "x86-64"
-  std::string features;  ///< "+avx2,+fma"
+  std::string triple;   ///< "x86_64-unknown-linux-gnu"
+  std::string cpu;      ///< the instruction set without `features`: "x86-64"
+  std::string features; ///< "+avx2,+fma"
 };
 
 /// LLVM IR text of each kernel (one module each) → one checked .so image. In process; no files but one temporary.
@@ -22,4 +22,4 @@ CompiledCode compile_llvm(std::span<const KernelSource> kernels, const LlvmMachi
 /// Assembly text of one kernel. errors: CompileError TGC-E403.
 std::string assemble_llvm(const KernelSource& kernel, const LlvmMachine& machine);
 
-}  // namespace tgc
+} // namespace tgc

@@ -16,11 +16,10 @@ namespace tgc {
 namespace {
 
 class Image {
- public:
+public:
   explicit Image(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
-  template <typename T>
-  bool read(uint64_t offset, T* out) const {
+  template <typename T> bool read(uint64_t offset, T* out) const {
     if (offset > bytes_.size() || bytes_.size() - offset < sizeof(T)) return false;
     std::memcpy(out, bytes_.data() + offset, sizeof(T));
     return true;
@@ -83,7 +82,7 @@ class Image {
   std::vector<Elf64_Phdr> segments;
   std::map<int64_t, uint64_t> dynamic;
 
- private:
+private:
   /// DT_HASH states the number of symbols (nchain).
   uint64_t symbol_count() const {
     const auto hash = dynamic.find(DT_HASH);
@@ -96,7 +95,7 @@ class Image {
   std::span<const std::byte> bytes_;
 };
 
-}  // namespace
+} // namespace
 
 std::string check_image(std::span<const std::byte> bytes) {
   Image image(bytes);
@@ -131,4 +130,4 @@ std::vector<uint64_t> find_symbols(std::span<const std::byte> bytes, std::span<c
   return found;
 }
 
-}  // namespace tgc
+} // namespace tgc

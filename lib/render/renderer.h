@@ -14,21 +14,21 @@ namespace tgc {
 
 /// The text of one kernel in a renderer's language.
 struct KernelSource {
-  std::string name;  ///< the exported symbol, a C identifier
+  std::string name; ///< the exported symbol, a C identifier
   std::string text;
 };
 
 /// One shared-object image of several kernels, exactly as it goes into a bundle: position-independent, no relocations,
 /// no imports, no writable data, no thread-local storage (checked after every link).
 struct CompiledCode {
-  std::vector<std::byte> image;         ///< an ELF .so
-  std::vector<uint64_t> entries;        ///< of each kernel, in the order given: address relative to the image's base
+  std::vector<std::byte> image;  ///< an ELF .so
+  std::vector<uint64_t> entries; ///< of each kernel, in the order given: address relative to the image's base
 };
 
 /// Whether a renderer can compile here.
 struct Availability {
   bool ok = true;
-  std::string reason, remedy;  ///< when not ok
+  std::string reason, remedy; ///< when not ok
 };
 
 /// A way to turn linear kernels into code: data and functions. One file `renderer_<name>.cpp` exports one table
@@ -42,10 +42,10 @@ struct Availability {
 /// loaded from the same index. The value of every float expression is the one that `eval` computes, bit for bit (NaN
 /// payloads excepted); a Reduce over dims folds them in the order given at `lane_reduce_is_tree`.
 struct Renderer {
-  const char* device;  ///< "cpu"
-  const char* name;    ///< "llvm"
-  bool is_default;     ///< the renderer of `--target=<device>`
-  const char* doc;     ///< one line for --list-targets
+  const char* device; ///< "cpu"
+  const char* name;   ///< "llvm"
+  bool is_default;    ///< the renderer of `--target=<device>`
+  const char* doc;    ///< one line for --list-targets
   /// The target that `spec` means; "native" and empty parts are resolved. errors: CompileError TGC-E401.
   TargetInfo (*target)(const TargetSpec& spec);
   /// The text of one kernel. `vars`: the names of the module's Vars, sorted. Deterministic. errors: TGC-E402.
@@ -72,13 +72,13 @@ struct TargetRow {
 };
 std::vector<TargetRow> list_targets();
 
-/// Bytes of per-thread scratch that a linear kernel uses: its scratch buffers in order of appearance, each rounded up to
-/// 64 bytes; a symbolic size counts with its upper bound.
+/// Bytes of per-thread scratch that a linear kernel uses: its scratch buffers in order of appearance, each rounded up
+/// to 64 bytes; a symbolic size counts with its upper bound.
 int64_t scratch_bytes(Ref func);
 
-/// The order of a Reduce over the dims of a shaped value, on which eval and all renderers agree. Leading dims (registers)
-/// fold first, in row-major order from index 0. Then the last dim (lanes), when it is reduced: for a power of two, as
-/// a tree, v = op(v[0 : n/2], v[n/2 : n]) until one lane is left; else in order from lane 0.
+/// The order of a Reduce over the dims of a shaped value, on which eval and all renderers agree. Leading dims
+/// (registers) fold first, in row-major order from index 0. Then the last dim (lanes), when it is reduced: for a power
+/// of two, as a tree, v = op(v[0 : n/2], v[n/2 : n]) until one lane is left; else in order from lane 0.
 constexpr bool lane_reduce_is_tree(int64_t lanes) { return lanes > 0 && (lanes & (lanes - 1)) == 0; }
 
-}  // namespace tgc
+} // namespace tgc

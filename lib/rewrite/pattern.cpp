@@ -298,7 +298,8 @@ PatternMatcher::Session PatternMatcher::session(PassContext& context) const {
   return s;
 }
 
-Ref PatternMatcher::apply(Ref node, Session& session) const {
+/// The first result of an action, over rules and orders of sources, that `accept(rule, result)` takes.
+template <typename Accept> Ref PatternMatcher::first(Ref node, Session& session, Accept accept) const {
   const std::vector<uint16_t>& candidates = by_op_[static_cast<size_t>(node->op)];
   if (candidates.empty()) return {};
   OpMask has;
@@ -314,14 +315,24 @@ Ref PatternMatcher::apply(Ref node, Session& session) const {
     for (const std::pair<int, int>& variant : program.variants) {
       if (!matches(variant, node, m)) continue;
       const Ref out = rules_[number].action(m);
-      if (!out || out == node) continue;
-      if ((rules_[number].tags & kSameValue) && (out->dtype != node->dtype || !same_shape(out, node))) continue;
+      if (!out || !accept(rules_[number], out)) continue;
       if (session.counts) ++session.counts[number].hits;
       session.fired = number;
       return out;
     }
   }
   return {};
+}
+
+Ref PatternMatcher::apply(Ref node, Session& session) const {
+  return first(node, session, [node](const Rule& rule, Ref out) {
+    if (out == node) return false;
+    return !(rule.tags & kSameValue) || (out->dtype == node->dtype && same_shape(out, node));
+  });
+}
+
+bool PatternMatcher::accepts(Ref node, Session& session) const {
+  return static_cast<bool>(first(node, session, [](const Rule&, Ref) { return true; }));
 }
 
 Ref PatternMatcher::rewrite(Ref node, PassContext& context) const {

@@ -146,7 +146,9 @@ public:
   Session session(PassContext& context) const;
   /// The replacement of `node` by the first rule that applies, or null.
   Ref apply(Ref node, Session& session) const;
-  /// The same once, for tests and tools.
+  /// Some rule matches `node` and its action does not return null: the matcher as a predicate (specs).
+  bool accepts(Ref node, Session& session) const;
+  /// `apply` once, for tests and tools.
   Ref rewrite(Ref node, PassContext& context) const;
 
 private:
@@ -166,6 +168,7 @@ private:
   };
   void compile(const Rule& rule);
   void add_variant(const Pat& pattern, unsigned swaps);
+  template <typename Accept> Ref first(Ref node, Session& session, Accept accept) const;
   bool matches(std::pair<int, int> variant, Ref node, Match& m) const;
   static bool matches(const Step& step, Ref node);
 

@@ -102,4 +102,16 @@ std::vector<HostTensor> eval(const Module& module, const std::vector<HostTensor>
   return out;
 }
 
+HostTensor eval_at(const Module& module, const std::vector<HostTensor>& inputs, int output, std::span<const int64_t> at,
+                   const VarValues& vars) {
+  const Ref body = body_of(module);
+  if (!body->is(Ops::Sink)) eval_error(module.source, "elements are sampled from tensor graphs only");
+  const std::vector<Output> outputs = outputs_of(body);
+  if (output < 0 || output >= static_cast<int>(outputs.size()))
+    eval_error(module.source, "output " + std::to_string(output) + " of " + std::to_string(outputs.size()));
+  DimValues dims(vars);
+  const GraphInputs graph{&module, &inputs, nullptr};
+  return to_host(eval_elements(outputs[static_cast<size_t>(output)].value, at, graph, dims));
+}
+
 } // namespace tgc

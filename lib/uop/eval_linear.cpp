@@ -2,8 +2,8 @@
 // Evaluation of a linear kernel body: one instruction after the other, each on its own register (the bytes of a small
 // dense array). Operands, shapes and broadcasts are resolved once before the first instruction runs, so a loop body
 // costs one switch and one typed loop per instruction. Results are those of the operations as written: f32 stays f32,
-// nothing is reassociated or contracted; a reduce over a value's own dims adds in row-major order, rounding each time.
-// What renderers emit must equal this bit for bit (transcendental ops aside, which no lowered kernel contains).
+// nothing is reassociated or contracted; a reduce over a value's own dims folds in the order of ops.def, rounding each
+// time. What renderers emit must equal this bit for bit (transcendental ops aside, which no lowered kernel contains).
 // Not handled: values that leave the loop that defines them are allowed here, though a spec may forbid them.
 
 #include <algorithm>
@@ -55,8 +55,10 @@ private:
   }
 
   // ---- preparation --------------------------------------------------------------------------------------------------
+  // The node's register; an instruction that stands in the sequence several times has one.
   Register& create(Ref node, std::vector<int64_t> shape) {
     Register& r = registers_[node->id];
+    if (r.data != nullptr) return r;
     std::byte* data = nullptr;
     Dense storage = dense_new(node->dtype, shape, &data);
     r = {std::move(shape), storage.numel(), data};
@@ -90,8 +92,10 @@ private:
     return found->second;
   }
 
+  static bool is_leaf(Ref node) { return node->cls() == OpClass::Leaf && !node->is(Ops::Range); }
+
   void add(Ref node) {
-    if (node->cls() == OpClass::Leaf && !node->is(Ops::Range)) return;
+    if (is_leaf(node)) return;
     Instruction ins;
     ins.node = node;
     if (node->is(Ops::Range)) {
@@ -206,7 +210,7 @@ private:
     dense_copy_to(eval_op(node, src, reg(node).shape, dims_), reg(node).data);
   }
 
-  // In the value's own type and order, so that compiled code can match it.
+  // In the value's own type and in the order that ops.def states, so that compiled code can match it.
   void reduce(Ref node) {
     if (node->src.size() > 1) fail(node, "reduces over ranges; linear form has loops for that");
     const Ops kind = reduce_op(node);
@@ -215,22 +219,50 @@ private:
     const Register &from = reg(node->src[0]), &to = reg(node);
     const std::vector<bool> reduced = reduced_dims(node);
     const int size = byte_size(node->dtype);
-    std::vector<bool> seen(static_cast<size_t>(to.numel));
-    for (int64_t i = 0; i < from.numel; ++i) {
-      int64_t rest = i, at = 0, step = 1;
-      for (size_t dim = from.shape.size(); dim-- > 0; rest /= from.shape[dim]) {
+    for (int64_t i = 0; i < to.numel; ++i)
+      store_bits(node->dtype, to.data + i * size, reduce_identity(kind, node->dtype));
+    if (from.numel == 0) return;
+    const size_t rank = from.shape.size();
+    const int64_t lanes = rank == 0 ? 1 : from.shape.back();
+    // Leading dims: row after row into the row of the result that it belongs to.
+    std::vector<std::vector<Bits>> rows(static_cast<size_t>(from.numel / lanes));
+    for (int64_t row = 0; row < from.numel / lanes; ++row) {
+      int64_t rest = row, at = 0, step = 1;
+      for (size_t dim = rank == 0 ? 0 : rank - 1; dim-- > 0; rest /= from.shape[dim]) {
         if (reduced[dim]) continue;
         at += rest % from.shape[dim] * step;
         step *= from.shape[dim];
       }
-      const Bits x = load_bits(node->dtype, from.data + i * size);
-      std::byte* out = to.data + at * size;
-      store_bits(node->dtype, out, seen[static_cast<size_t>(at)] ? fn(load_bits(node->dtype, out), x, 0) : x);
-      seen[static_cast<size_t>(at)] = true;
+      std::vector<Bits>& into = rows[static_cast<size_t>(at)];
+      for (int64_t lane = 0; lane < lanes; ++lane) {
+        const Bits x = load_bits(node->dtype, from.data + (row * lanes + lane) * size);
+        if (static_cast<int64_t>(into.size()) == lane)
+          into.push_back(x);
+        else
+          into[static_cast<size_t>(lane)] = fn(into[static_cast<size_t>(lane)], x, 0);
+      }
     }
-    for (int64_t i = 0; i < to.numel; ++i)
-      if (!seen[static_cast<size_t>(i)])
-        store_bits(node->dtype, to.data + i * size, reduce_identity(kind, node->dtype));
+    const bool over_lanes = rank > 0 && reduced.back();
+    std::byte* out = to.data;
+    for (std::vector<Bits>& row : rows) {
+      if (over_lanes && !row.empty()) row = {reduce_lanes(fn, row)};
+      for (const Bits x : row) {
+        store_bits(node->dtype, out, x);
+        out += size;
+      }
+    }
+  }
+
+  // The last dim: a tree of halves for a power of two, else from lane 0 on.
+  static Bits reduce_lanes(ScalarFn fn, std::vector<Bits> v) {
+    const size_t n = v.size();
+    if ((n & (n - 1)) != 0) {
+      for (size_t i = 1; i < n; ++i) v[0] = fn(v[0], v[i], 0);
+      return v[0];
+    }
+    for (size_t half = n / 2; half > 0; half /= 2)
+      for (size_t i = 0; i < half; ++i) v[i] = fn(v[i], v[half + i], 0);
+    return v[0];
   }
 
   // ---- memory -------------------------------------------------------------------------------------------------------

@@ -52,6 +52,8 @@ struct GraphInputs {
   const LeafValues* leaves = nullptr;
 };
 std::vector<Dense> eval_graph(Refs roots, const GraphInputs& inputs, DimValues& dims);
+/// The elements `at` (flat) of one value, computing little else.
+Dense eval_elements(Ref value, std::span<const int64_t> at, const GraphInputs& inputs, DimValues& dims);
 Dense leaf_value(Ref leaf, const GraphInputs& inputs, DimValues& dims);
 /// Whether `reduce` is evaluated from the factors of its source, a product, without storing it.
 bool reduces_product(Ref reduce);

@@ -31,7 +31,17 @@ void accumulate(Poly& sum, const std::vector<Ref>& monomial, int64_t coefficient
   if (slot == 0) sum.erase(monomial);
 }
 
+/// Text can hold dims that no model has; these bounds keep their polynomials small.
+constexpr size_t kMaxTerms = 1024;
+constexpr int kMaxDimNodes = 4096;
+
+[[noreturn]] void dim_too_large() {
+  throw CompileError(
+      Diagnostic{.code = ErrorCode::E207, .where = "", .message = "a dim is too large an expression", .note = ""});
+}
+
 Poly multiply(const Poly& a, const Poly& b) {
+  if (a.size() * b.size() > kMaxTerms) dim_too_large();
   Poly out;
   for (const auto& [ma, ca] : a)
     for (const auto& [mb, cb] : b) {
@@ -45,16 +55,23 @@ Poly multiply(const Poly& a, const Poly& b) {
   return out;
 }
 
-Poly to_poly(Ref dim) {
+/// Every visit of a node, also of one shared, takes one from `budget`.
+Poly to_poly(Ref dim, int& budget) {
+  if (--budget < 0) dim_too_large();
   if (std::optional<int64_t> c = dim_int(dim)) return *c == 0 ? Poly{} : Poly{{{}, *c}};
-  if (dim->is(Ops::Mul)) return multiply(to_poly(dim->src[0]), to_poly(dim->src[1]));
+  if (dim->is(Ops::Mul)) return multiply(to_poly(dim->src[0], budget), to_poly(dim->src[1], budget));
   if (dim->is(Ops::Add) || dim->is(Ops::Sub)) {
-    Poly sum = to_poly(dim->src[0]);
+    Poly sum = to_poly(dim->src[0], budget);
     int64_t sign = dim->is(Ops::Add) ? 1 : -1;
-    for (const auto& [m, c] : to_poly(dim->src[1])) accumulate(sum, m, sign * c);
+    for (const auto& [m, c] : to_poly(dim->src[1], budget)) accumulate(sum, m, sign * c);
     return sum;
   }
   return Poly{{{dim}, 1}};
+}
+
+Poly to_poly(Ref dim) {
+  int budget = kMaxDimNodes;
+  return to_poly(dim, budget);
 }
 
 Ref from_poly(Context& ctx, const Poly& poly) {

@@ -17,7 +17,7 @@ constexpr bool is_name_char(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
          c == '/' || c == ':' || c == '-' || c == '+';
 }
-/// Leaves that a linear body's short form does not count as instructions.
+/// Leaves but for ranges: a linear body's short form does not count them as instructions.
 bool is_linear_leaf(Ops op);
 
 /// A position in the text with the primitive readers. Blanks are space, tab and carriage return; `;` starts a comment

@@ -118,7 +118,7 @@ private:
     in_.expect('{', "\"{\"");
     Attrs attrs;
     std::string origin;
-    if (!at_line_end()) {
+    if (!at_line_end()) { // else this brace opens the body
       attributes(Ops::Func, DType::Void, attrs);
       origin = origin_text();
       in_.expect('{', "\"{\"");
@@ -136,7 +136,10 @@ private:
     module_.root = node;
   }
 
-  // After "{": attributes, unless it ends its line and so opens the body.
+  bool at_body_end() {
+    in_.skip_lines();
+    return in_.at_end() || in_.peek() == '}';
+  }
   bool at_line_end() {
     in_.skip_blanks();
     return in_.at_end() || in_.peek() == '\n';
@@ -144,13 +147,17 @@ private:
 
   Ref body() {
     Names names;
-    std::vector<Ref> sequence; // every line but leaves: what a short linear means
+    std::vector<Ref> sequence; // every line but leaves, repeats included: what a short linear means
     Ref last;
+    std::optional<size_t> repeat;
     for (in_.skip_lines(); !in_.at_end() && in_.peek() != '}'; in_.skip_lines()) {
+      const size_t start = in_.pos();
       last = line(names, sequence);
+      if (is_repeat_) repeat = start;
       if (!is_linear_leaf(last->op)) sequence.push_back(last);
     }
     if (!last) in_.fail(in_.pos(), "a line");
+    if (repeat && !is_short_linear_) in_.fail_because(*repeat, "only a linear body repeats a line");
     return last;
   }
 
@@ -158,8 +165,12 @@ private:
   Ref line(Names& names, const std::vector<Ref>& sequence) {
     const size_t start = in_.pos();
     std::optional<uint64_t> number;
+    is_repeat_ = is_short_linear_ = false;
     if (in_.take('%')) {
       number = in_.unsigned_integer("a number");
+      const auto known = names.find(*number);
+      is_repeat_ = known != names.end() && at_line_end();
+      if (is_repeat_) return known->second;
       in_.expect('=', "\"=\"");
       in_.skip_blanks();
     }
@@ -175,10 +186,8 @@ private:
     if (in_.take('{')) attributes(*op, dtype, attrs);
     std::string origin = origin_text();
     in_.end_line();
-    if (*op == Ops::Linear && src.empty()) {
-      in_.skip_lines();
-      if (in_.at_end() || in_.peek() == '}') src = sequence;
-    }
+    is_short_linear_ = *op == Ops::Linear && src.empty() && at_body_end();
+    if (is_short_linear_) src = sequence;
     const Ref node = checked(at, [&] { return ctx().make(*op, dtype, src, std::move(attrs)); });
     if (node->dtype != dtype && dtype != DType::Void)
       in_.fail_because(at, std::string("the type is ") + name(node->dtype) + ", not " + name(dtype));
@@ -306,6 +315,8 @@ private:
   Scanner in_;
   Module& module_;
   std::unordered_map<std::string, Ref> funcs_; // by label
+  bool is_repeat_ = false;                     // the line just read executes an earlier one again
+  bool is_short_linear_ = false;               // the line just read is a linear of all lines above
 };
 
 } // namespace

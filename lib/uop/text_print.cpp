@@ -103,29 +103,57 @@ public:
     std::vector<Ref> lines;
     for (Ref node : toposort(root))
       if (!node->is(Ops::Func) && (node == root || !is_inline(node))) lines.push_back(node);
-    short_linear_ = root->is(Ops::Linear) && is_sequence(root, lines);
-    std::vector<bool> referenced(root->ctx->size());
-    for (Ref node : lines)
-      if (!(short_linear_ && node == root))
-        for (Ref s : node->src) referenced[s->id] = true;
-    for (Ref node : lines)
-      if (node->dtype != DType::Void || referenced[node->id]) number_.emplace(node->id, number_.size());
-    for (Ref node : lines) line(node, node == root);
+    std::vector<Ref> sequence;
+    if (root->is(Ops::Linear)) sequence = executed(root, lines);
+    short_linear_ = !sequence.empty();
+    if (!short_linear_) sequence = lines;
+    number(lines, sequence, root);
+    std::vector<bool> printed(root->ctx->size());
+    for (Ref node : sequence) {
+      if (printed[node->id])
+        out_ += indent_ + source(node) + "\n";
+      else
+        line(node, node == root);
+      printed[node->id] = true;
+    }
     return std::move(out_);
   }
 
 private:
   static bool is_inline(Ref node) { return node->is(Ops::Const); }
 
-  // Are the sources of `linear` exactly the lines before it, leaves aside, in order?
-  static bool is_sequence(Ref linear, const std::vector<Ref>& lines) {
-    size_t next = 0;
-    for (Ref node : lines) {
-      if (node == linear || is_linear_leaf(node->op)) continue;
-      if (next == linear->src.size() || !(linear->src[next] == node)) return false;
-      ++next;
+  // A line has a number if it has a value or is mentioned again: as a source or as a repeated line.
+  void number(const std::vector<Ref>& lines, const std::vector<Ref>& sequence, Ref root) {
+    std::vector<bool> mentioned(root->ctx->size()), seen(root->ctx->size());
+    for (Ref node : lines)
+      if (!(short_linear_ && node == root))
+        for (Ref s : node->src) mentioned[s->id] = true;
+    for (Ref node : sequence) {
+      if (seen[node->id]) mentioned[node->id] = true;
+      seen[node->id] = true;
     }
-    return next == linear->src.size();
+    for (Ref node : lines)
+      if (node->dtype != DType::Void || mentioned[node->id]) number_.emplace(node->id, number_.size());
+  }
+
+  // The sources of `linear` in order, repeats included, with each leaf before its first use and `linear` last; empty
+  // when leaves are among the sources or the order is not that of first uses. requires: lines in source-first order.
+  static std::vector<Ref> executed(Ref linear, const std::vector<Ref>& lines) {
+    std::vector<Ref> out;
+    std::vector<bool> done(linear->ctx->size());
+    size_t next = 0;
+    for (Ref s : linear->src) {
+      if (is_linear_leaf(s->op)) return {};
+      if (done[s->id]) out.push_back(s);
+      while (!done[s->id]) {
+        const Ref node = lines[next++];
+        if (!(node == s) && !is_linear_leaf(node->op)) return {};
+        done[node->id] = true;
+        out.push_back(node);
+      }
+    }
+    out.push_back(linear);
+    return out;
   }
 
   std::string source(Ref s) const {
@@ -213,9 +241,7 @@ std::string print_root(Ref root, const std::map<uint32_t, std::string>& origin) 
 
 } // namespace
 
-bool is_linear_leaf(Ops op) {
-  return op == Ops::Const || op == Ops::Param || op == Ops::Weight || op == Ops::Var || op == Ops::Iota;
-}
+bool is_linear_leaf(Ops op) { return info(op).cls == OpClass::Leaf && op != Ops::Range; }
 
 std::string print(const Module& module) {
   std::string out = std::string(kTextHeader) + "\n" + weights_text(module.weights);

@@ -83,7 +83,7 @@ int run_guarded(std::string_view tool, const std::function<Exit()>& body) {
   }
 }
 
-OutputFile::OutputFile(std::string path) : path_(behind_links(path)) {
+OutputFile::OutputFile(const std::string& path) : path_(behind_links(path)) {
   struct stat status{};
   if (stat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) return;
   temporary_ = path_ + ".tmp" + std::to_string(getpid());

@@ -18,7 +18,7 @@ int run_guarded(std::string_view tool, const std::function<Exit()>& body);
 /// A destination that exists and is no regular file (/dev/stdout, a pipe) is written in place.
 class OutputFile {
 public:
-  explicit OutputFile(std::string path);
+  explicit OutputFile(const std::string& path);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;

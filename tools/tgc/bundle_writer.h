@@ -75,14 +75,11 @@ struct BundleContents {
   std::string tests;                                     ///< optional section: sample data
 };
 
-/// Writes the bundle to `path`, or leaves whatever was there: it is written beside it and renamed. The bytes are a
-/// function of `contents` alone. Weights are streamed.
+/// Writes the bundle to `path`, or leaves whatever was there (OutputFile, boundary.h). The bytes are a function of
+/// `contents` alone. Weights are streamed.
 /// errors: CompileError TGC-E502 (cannot write), E501 (a mapped weight cannot be read), E403 (code with relocations,
 /// imports, writable data or TLS, or without one of the kernels), E401 (a feature without a run-time check);
 /// InternalError for inconsistent contents.
 void write_bundle(const BundleContents& contents, const std::string& path);
-
-/// Removes the temporary file of a write in progress. Async-signal-safe: for the handler of SIGINT and SIGTERM.
-void remove_partial_bundle() noexcept;
 
 } // namespace tgc

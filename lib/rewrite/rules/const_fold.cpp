@@ -1,14 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Constant folding of scalars.
 //
-// An integer node whose bounds leave one value is that constant; ranges stay,
+// An elementwise op of constants is computed by the same scalar function as the interpreter uses, so folding cannot
+// change a result. Exp, Log, Sin, Cos, Tanh, Erf and Pow are left alone: their value is what our polynomials compute,
+// and they fold once they are decomposed. An integer node whose bounds leave one value is that constant; ranges stay,
 // because reductions and loops name them. Folding of whole tensors is done by compiled kernels, not here.
 #include <limits>
 
 #include "rewrite/rules/tables.h"
+#include "uop/scalar.h"
 
 namespace tgc {
 namespace {
+constexpr Cap X{0};
+
+bool is_approximated(Ops o) {
+  switch (o) {
+  case Ops::Exp:
+  case Ops::Log:
+  case Ops::Sin:
+  case Ops::Cos:
+  case Ops::Tanh:
+  case Ops::Erf:
+  case Ops::Pow: return true;
+  default: return false;
+  }
+}
+
+Ref constant_of(Context& ctx, DType dtype, Bits bits) {
+  return is_float(dtype) ? ctx.constant(dtype, to_double(dtype, bits)) : ctx.constant_int(dtype, to_int(dtype, bits));
+}
+
+bool all_const(Ref node) {
+  for (Ref s : node->src)
+    if (!s->is(Ops::Const)) return false;
+  return true;
+}
+
+Ref fold(Match& m) {
+  const Ref x = m.root();
+  if (x->src.empty() || !all_const(x) || is_approximated(x->op)) return {};
+  const DType type = x->is(Ops::Where) ? x->dtype : x->src[0]->dtype;
+  const ScalarFn fn = scalar_fn(x->op, type);
+  if (!fn) return {};
+  Bits in[3] = {};
+  for (size_t i = 0; i < x->src.size(); ++i) in[i] = const_bits(x->src[i]);
+  return constant_of(m.graph(), x->dtype, fn(in[0], in[1], in[2]));
+}
+
+Ref fold_cast(Match& m) {
+  const Ref x = m[X];
+  if (!x->is(Ops::Const)) return {};
+  return constant_of(m.graph(), m.root()->dtype, cast_bits(m.root()->dtype, x->dtype, const_bits(x)));
+}
+
+Ref fold_bitcast(Match& m) {
+  return m[X]->is(Ops::Const) ? constant_of(m.graph(), m.root()->dtype, const_bits(m[X])) : Ref();
+}
+
 bool is_elementwise(Ref x) {
   switch (x->cls()) {
   case OpClass::Unary:
@@ -43,7 +92,9 @@ const PatternMatcher& const_fold() {
       "const-fold",
       {
           {"known-value", elementwise().where_dtype(dtype_mask(is_int_or_bool)), known_value},
-
+          {"cast", op(Ops::Cast, {cst(X)}), fold_cast},
+          {"bitcast", op(Ops::Bitcast, {cst(X)}), fold_bitcast},
+          {"elementwise", elementwise(), fold},
       },
       kSameValue);
   return rules;

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What is legal at each stage, as rule tables, and the check between passes.
+//
+// Arity, dtypes and shapes were checked when a node was made; a spec adds what a stage restricts: which ops there are,
+// which form of an op with several (Store, Reduce, End), and what sources may be. Checks that need a node's users are
+// written on the user. Bodies of called funcs belong to another stage and are verified on their own.
+#include "rewrite/spec.h"
+
+#include <algorithm>
+#include <array>
+
+#include "rewrite/node_map.h"
+#include "rewrite/node_text.h"
+#include "uop/target.h"
+
+namespace tgc {
+namespace {
+constexpr Cap X{0};
+
+Ref yes(Match& m) { return m.root(); }
+Ref yes_if(bool legal, Match& m) { return legal ? m.root() : Ref(); }
+
+bool is_elementwise(OpClass c) {
+  return c == OpClass::Unary || c == OpClass::Binary || c == OpClass::Compare || c == OpClass::Ternary;
+}
+Pat of_class(bool (*wanted)(OpClass)) {
+  OpMask ops;
+  for (int o = 0; o < kNumOps; ++o) ops.set(static_cast<size_t>(o), wanted(info(static_cast<Ops>(o)).cls));
+  return Pat(ops, {}, true);
+}
+Pat movement() {
+  return of_class([](OpClass c) { return c == OpClass::Movement; });
+}
+Pat elementwise() { return of_class(is_elementwise); }
+
+bool is_space(Ref buffer, std::string_view space) { return buffer->s(Attr::Space) == space; }
+bool is_storage(Ref x) {
+  while (x->is(Ops::After)) x = x->src[0];
+  return x->is(Ops::Param) || x->is(Ops::Weight) || x->is(Ops::Buffer);
+}
+bool all_ranges(Refs nodes) {
+  return std::all_of(nodes.begin(), nodes.end(), [](Ref r) { return r->is(Ops::Range); });
+}
+
+/// Explicit expand at tensor level: every source has the shape of the result.
+Ref equal_shapes(Match& m) {
+  const Ref x = m.root();
+  if (x->is(Ops::Fma)) return {};
+  return yes_if(std::all_of(x->src.begin(), x->src.end(), [&](Ref s) { return shapes_equal(s->shape, x->shape); }), m);
+}
+
+/// A dim of a shape, or a bound of a range: an Index scalar made of constants, Vars and arithmetic.
+Ref index_scalar(Match& m) { return yes_if(m.root()->rank() == 0, m); }
+
+Ref func_of_sink(Match& m) { return yes_if(m.root()->src[0]->is(Ops::Sink), m); }
+Ref func_of_linear(Match& m) { return yes_if(m.root()->src[0]->is(Ops::Linear), m); }
+
+Ref effects_only(Match& m) {
+  const auto effect = [](Ref s) { return s->dtype == DType::Void; };
+  return yes_if(std::all_of(m.root()->src.begin(), m.root()->src.end(), effect), m);
+}
+
+const PatternMatcher& tensor_rules() {
+  static const PatternMatcher rules(
+      "spec-tensor",
+      {
+          {"leaf", op_any_sources({Ops::Const, Ops::Param, Ops::Weight, Ops::Var, Ops::Iota}), yes},
+          {"movement", movement(), yes},
+          {"elementwise", elementwise(), equal_shapes},
+          {"reduce", op(Ops::Reduce, {any()}), [](Match& m) { return yes_if(m.root()->has(Attr::Axes), m); }},
+          {"store", op(Ops::Store, {X, any()}), [](Match& m) { return yes_if(m[X]->is(Ops::Param), m); }},
+          {"call", op_any_sources({Ops::Call}), [](Match& m) { return yes_if(m.root()->src[0]->is(Ops::Func), m); }},
+          {"control", op_any_sources({Ops::Tuple, Ops::Get, Ops::After}), yes},
+          {"sink", op_any_sources({Ops::Sink}), effects_only},
+          {"func", op(Ops::Func, {any()}), func_of_sink},
+      });
+  return rules;
+}
+
+Ref plan_call(Match& m) {
+  const Refs src = m.root()->src;
+  return yes_if(src[0]->is(Ops::Func) && std::all_of(src.begin() + 1, src.end(), is_storage), m);
+}
+
+const PatternMatcher& plan_rules() {
+  static const PatternMatcher rules(
+      "spec-plan",
+      {
+          {"leaf", op_any_sources({Ops::Const, Ops::Param, Ops::Weight, Ops::Var}), yes},
+          {"buffer", op_any_sources({Ops::Buffer}), [](Match& m) { return yes_if(is_space(m.root(), "global"), m); }},
+          {"dims", index(elementwise()), index_scalar},
+          {"call", op_any_sources({Ops::Call}), plan_call},
+          {"after", op_any_sources({Ops::After}), [](Match& m) { return yes_if(is_storage(m.root()->src[0]), m); }},
+          {"linear", op_any_sources({Ops::Linear}), effects_only},
+          {"func", op(Ops::Func, {any()}), func_of_linear},
+      });
+  return rules;
+}
+
+/// Kernel arguments are flat; their size is an Index scalar.
+Ref flat_param(Match& m) { return yes_if(m.root()->rank() == 1, m); }
+Ref private_buffer(Match& m) { return yes_if(is_space(m.root(), "scratch") || is_space(m.root(), "reg"), m); }
+
+bool is_access(Ref x, size_t gate) {
+  return is_storage(x->src[0]) && x->src[1]->dtype == DType::Index &&
+         (x->src.size() <= gate || x->src[gate]->dtype == DType::Bool);
+}
+Ref kernel_load(Match& m) { return yes_if(is_access(m.root(), 2), m); }
+Ref kernel_store(Match& m) { return yes_if(m.root()->src.size() >= 3 && is_access(m.root(), 3), m); }
+
+Ref graph_end(Match& m) {
+  const Refs src = m.root()->src;
+  return yes_if(src.size() >= 2 && src[0]->dtype == DType::Void && all_ranges(src.subspan(1)), m);
+}
+
+std::vector<Rule> kernel_common() {
+  return {
+      {"leaf", op_any_sources({Ops::Const, Ops::Var, Ops::Range, Ops::Iota}), yes},
+      {"param", op_any_sources({Ops::Param}), flat_param},
+      {"buffer", op_any_sources({Ops::Buffer}), private_buffer},
+      {"load", op_any_sources({Ops::Load}), kernel_load},
+      {"store", op_any_sources({Ops::Store}), kernel_store},
+      {"after", op_any_sources({Ops::After}), yes},
+  };
+}
+
+const PatternMatcher& kernel_rules() {
+  static const PatternMatcher rules = [] {
+    std::vector<Rule> all = kernel_common();
+    all.push_back({"elementwise", elementwise(), yes});
+    all.push_back({"reduce", op_any_sources({Ops::Reduce}),
+                   [](Match& m) { return yes_if(all_ranges(m.root()->src.subspan(1)), m); }});
+    all.push_back({"stage", op_any_sources({Ops::Stage}),
+                   [](Match& m) { return yes_if(all_ranges(m.root()->src.subspan(1)), m); }});
+    all.push_back({"pick", op_any_sources({Ops::Pick}), yes});
+    all.push_back({"end", op_any_sources({Ops::End}), graph_end});
+    all.push_back({"sink", op_any_sources({Ops::Sink}), effects_only});
+    all.push_back({"func", op(Ops::Func, {any()}), func_of_sink});
+    return PatternMatcher("spec-kernel", std::move(all));
+  }();
+  return rules;
+}
+
+/// Elementwise ops and types that the target has; comparisons and conversions count by their source's type. Index and
+/// bool values are always representable.
+Ref on_target(Match& m) {
+  const Ref x = m.root();
+  const TargetInfo* target = m.ctx().target;
+  if (!target) return x;
+  const auto has_type = [&](Ref v) {
+    return v->dtype == DType::Index || v->dtype == DType::Bool || target->supports(v->dtype);
+  };
+  return yes_if(target->supports(x->op) && has_type(x) && std::all_of(x->src.begin(), x->src.end(), has_type), m);
+}
+/// What is left of a reduction is over dims: lanes and registers.
+Ref dims_reduce(Match& m) { return yes_if(m.root()->has(Attr::Axes) && m.root()->src.size() == 1, m); }
+
+const PatternMatcher& lowered_rules() {
+  static const PatternMatcher rules = [] {
+    std::vector<Rule> all = kernel_common();
+    all.push_back({"elementwise", elementwise(), on_target});
+    all.push_back({"reduce", op_any_sources({Ops::Reduce}), dims_reduce});
+    all.push_back({"end", op_any_sources({Ops::End}), graph_end});
+    all.push_back({"sink", op_any_sources({Ops::Sink}), effects_only});
+    all.push_back({"func", op(Ops::Func, {any()}), func_of_sink});
+    return PatternMatcher("spec-lowered", std::move(all));
+  }();
+  return rules;
+}
+
+bool runs_before_use(Ref x) {
+  return x->is(Ops::Const) || x->is(Ops::Param) || x->is(Ops::Var) || x->is(Ops::Iota) || x->is(Ops::Buffer);
+}
+
+/// Every source of an instruction stands before it or is a leaf, and loops nest: `end` closes the innermost open range.
+Ref in_order(Match& m) {
+  NodeMap<bool> done;
+  std::vector<Ref> open;
+  for (Ref x : m.root()->src) {
+    for (Ref s : x->src)
+      if (!runs_before_use(s) && !done.find(s)) return {};
+    done[x] = true;
+    if (x->is(Ops::Range)) open.push_back(x);
+    if (!x->is(Ops::End)) continue;
+    if (open.empty() || !(open.back() == x->src[0])) return {};
+    open.pop_back();
+  }
+  return yes_if(open.empty(), m);
+}
+
+Ref executable_range(Match& m) {
+  const std::string& axis = m.root()->s(Attr::Axis);
+  return yes_if(axis == "loop" || axis == "thread" || axis == "reduce", m);
+}
+
+const PatternMatcher& linear_rules() {
+  static const PatternMatcher rules = [] {
+    std::vector<Rule> all = kernel_common();
+    all[0].pattern = op_any_sources({Ops::Const, Ops::Var, Ops::Iota});
+    all.push_back({"range", op(Ops::Range, {any()}), executable_range});
+    all.push_back({"end", op(Ops::End, {X}), [](Match& m) { return yes_if(m[X]->is(Ops::Range), m); }});
+    all.push_back({"elementwise", elementwise(), on_target});
+    all.push_back({"reduce", op_any_sources({Ops::Reduce}), dims_reduce});
+    all.push_back({"linear", op_any_sources({Ops::Linear}), in_order});
+    all.push_back({"func", op(Ops::Func, {any()}), func_of_linear});
+    return PatternMatcher("spec-linear", std::move(all));
+  }();
+  return rules;
+}
+} // namespace
+
+std::span<const Spec> specs() {
+  static const std::array<Spec, 5> all = {{
+      {"tensor", tensor_rules(), "tensor graph: movement, elementwise over equal shapes, reductions over axes"},
+      {"plan", plan_rules(), "scheduled module: a linear of calls of kernels on params, weights and global buffers"},
+      {"kernel", kernel_rules(), "one kernel over ranges: loads, stores, reductions over ranges, stages"},
+      {"lowered", lowered_rules(), "one kernel without stages or reductions over ranges, in ops that the target has"},
+      {"linear", linear_rules(), "one kernel as a sequence: sources first, loops opened by range and closed by end"},
+  }};
+  return all;
+}
+
+const Spec& spec(std::string_view name) {
+  for (const Spec& s : specs())
+    if (name == s.name) return s;
+  internal_error(__FILE__, __LINE__, "no spec is named " + std::string(name));
+}
+
+void verify(Ref root, const Spec& spec, PassContext& context, std::string_view after) {
+  PatternMatcher::Session session = spec.rules.session(context);
+  for (Ref node : toposort(root)) {
+    if (spec.rules.accepts(node, session)) continue;
+    const std::string made = after.empty() ? "" : "after pass \"" + std::string(after) + "\": ";
+    throw CompileError(Diagnostic{ErrorCode::E103, "",
+                                  made + "spec \"" + spec.name + "\" does not allow " + node_text(node, 3) +
+                                      " of type " + name(node->dtype) + shape_text(node->shape),
+                                  std::string("the spec is: ") + spec.doc});
+  }
+}
+
+} // namespace tgc

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* Fork and join for steps of microseconds. `epoch` counts the forks: a worker that sees it change runs its part and
+ * takes one off `pending`. Both sides spin first, because a sleeping thread costs 10 us to wake: 64 pauses, then pauses
+ * with a yield in each 16th round (without it, two threads on one CPU would burn a whole spin per step), then futex.
+ * Parts are static, so results never depend on timing. Workers are never pinned: it hurts on shared machines. */
+#include <stdatomic.h>
+
+#include "runtime/internal.h"
+
+enum { PAUSES = 64, SPINS = 2000, YIELD_EVERY = 16 };
+
+struct worker {
+  struct tgrt_pool* pool;
+  struct tgrt_os_thread thread;
+  uint32_t index;
+};
+
+struct tgrt_pool {
+  _Alignas(64) _Atomic uint32_t epoch;
+  _Atomic uint32_t sleepers;
+  _Alignas(64) _Atomic uint32_t pending;
+  _Atomic uint32_t joiner_sleeps;
+  _Alignas(64) void (*body)(void* arg, uint32_t thread); /* NULL tells the workers to end */
+  void* arg;
+  tgrt_allocator allocator;
+  size_t bytes;
+  uint32_t count; /* threads, the caller's included */
+  struct worker workers[];
+};
+
+/* Spins until *word differs from `seen`, or the patience ends; returns what it saw last. */
+static uint32_t spin(_Atomic uint32_t* word, uint32_t seen) {
+  for (int i = 0; i < SPINS; ++i) {
+    const uint32_t now = atomic_load_explicit(word, memory_order_acquire);
+    if (now != seen) return now;
+    if (i >= PAUSES && i % YIELD_EVERY == 0)
+      tgrt_os_yield();
+    else
+      tgrt_cpu_pause();
+  }
+  return seen;
+}
+
+static uint32_t await_fork(struct tgrt_pool* pool, uint32_t seen) {
+  uint32_t now = spin(&pool->epoch, seen);
+  if (now != seen) return now;
+  atomic_fetch_add(&pool->sleepers, 1);
+  while ((now = atomic_load(&pool->epoch)) == seen) tgrt_os_wait(&pool->epoch, seen);
+  atomic_fetch_sub(&pool->sleepers, 1);
+  return now;
+}
+
+static void await_join(struct tgrt_pool* pool) {
+  uint32_t left = atomic_load(&pool->pending);
+  for (uint32_t now; left != 0 && (now = spin(&pool->pending, left)) != left; left = now) {
+  }
+  if (left == 0) return;
+  atomic_store(&pool->joiner_sleeps, 1);
+  while ((left = atomic_load(&pool->pending)) != 0) tgrt_os_wait(&pool->pending, left);
+  atomic_store(&pool->joiner_sleeps, 0);
+}
+
+static void* work(void* arg) {
+  struct worker* self = arg;
+  struct tgrt_pool* pool = self->pool;
+  for (uint32_t seen = 0;;) {
+    seen = await_fork(pool, seen);
+    if (!pool->body) return NULL;
+    pool->body(pool->arg, self->index);
+    if (atomic_fetch_sub(&pool->pending, 1) == 1 && atomic_load(&pool->joiner_sleeps)) tgrt_os_wake(&pool->pending);
+  }
+}
+
+static void fork_workers(struct tgrt_pool* pool, void (*body)(void* arg, uint32_t thread), void* arg) {
+  pool->body = body;
+  pool->arg = arg;
+  atomic_store(&pool->pending, pool->count - 1);
+  atomic_fetch_add(&pool->epoch, 1);
+  if (atomic_load(&pool->sleepers) > 0) tgrt_os_wake(&pool->epoch);
+}
+
+void tgrt_pool_run(void* opaque, void (*body)(void* arg, uint32_t thread), void* arg) {
+  struct tgrt_pool* pool = opaque;
+  if (pool->count > 1) fork_workers(pool, body, arg);
+  body(arg, 0);
+  if (pool->count > 1) await_join(pool);
+}
+
+void tgrt_pool_free(struct tgrt_pool* pool) {
+  if (!pool) return;
+  if (pool->count > 1) fork_workers(pool, NULL, NULL);
+  for (uint32_t i = 1; i < pool->count; ++i) tgrt_os_join(&pool->workers[i - 1].thread);
+  const tgrt_allocator allocator = pool->allocator;
+  allocator.release(allocator.user, pool, pool->bytes);
+}
+
+int tgrt_pool_create(const tgrt_allocator* allocator, uint32_t count, struct tgrt_pool** result, tgrt_error* error) {
+  const size_t bytes = sizeof(struct tgrt_pool) + (count - 1) * sizeof(struct worker);
+  struct tgrt_pool* pool = allocator->allocate(allocator->user, bytes, _Alignof(struct tgrt_pool));
+  if (!pool) return tgrt_fail(error, TGRT_E_NO_MEMORY, "the thread pool's %zu bytes cannot be allocated", bytes);
+  memset(pool, 0, bytes);
+  pool->allocator = *allocator;
+  pool->bytes = bytes;
+  pool->count = 1;
+  for (uint32_t i = 1; i < count; ++i) {
+    struct worker* worker = &pool->workers[i - 1];
+    worker->pool = pool;
+    worker->index = i;
+    if (tgrt_os_start(&worker->thread, work, worker) != 0) {
+      tgrt_pool_free(pool);
+      return tgrt_fail(error, TGRT_E_NO_THREADS, "thread %u of %u cannot be started", i + 1, count);
+    }
+    pool->count = i + 1;
+  }
+  *result = pool;
+  return 0;
+}
