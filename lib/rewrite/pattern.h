@@ -111,9 +111,10 @@ private:
 using Action = Ref (*)(Match& m);
 
 enum RuleTag : unsigned {
-  kFast = 1,      ///< only under Numerics::Fast
-  kStandard = 2,  ///< not under Numerics::Strict
-  kSameValue = 4, ///< the replacement must keep dtype and shape; one that does not is "does not apply"
+  kFast = 1,        ///< only under Numerics::Fast
+  kStandard = 2,    ///< not under Numerics::Strict
+  kSameValue = 4,   ///< the replacement must keep dtype and shape; one that does not is "does not apply"
+  kApproximate = 8, ///< the replacement is close, not equal; its accuracy has a test of its own
 };
 struct Rule {
   std::string name;

@@ -55,7 +55,8 @@ Ref fold_cast(Match& m) {
 }
 
 Ref fold_bitcast(Match& m) {
-  return m[X]->is(Ops::Const) ? constant_of(m.graph(), m.root()->dtype, const_bits(m[X])) : Ref();
+  if (!m[X]->is(Ops::Const) || m.root()->dtype == DType::Bool) return {}; // bits other than 0 and 1 are no bool
+  return constant_of(m.graph(), m.root()->dtype, const_bits(m[X]));
 }
 
 bool is_elementwise(Ref x) {

@@ -120,7 +120,8 @@ std::vector<Rule> common_rules() {
   return {
       {"neg-neg", -(-Pat(X)), take_x},
       {"abs-abs", op(Ops::Abs, {op(Ops::Abs, {X}).as(Y)}), [](Match& m) { return m[Y]; }},
-      {"abs-neg", op(Ops::Abs, {-Pat(X)}), [](Match& m) { return unary(Ops::Abs, m[X]); }},
+      {"abs-neg", op(Ops::Abs, {-Pat(X)}).where_dtype(~dtype_mask(is_unsigned)),
+       [](Match& m) { return unary(Ops::Abs, m[X]); }},
       {"lt-self", Pat(X) < X, bool_false},
       {"max-self", max(X, X), take_x},
       {"min-self", min(X, X), take_x},
@@ -143,7 +144,6 @@ std::vector<Rule> common_rules() {
       {"bitcast-same", op(Ops::Bitcast, {X}), [](Match& m) { return m[X]->dtype == m.root()->dtype ? m[X] : Ref(); }},
       {"bitcast-bitcast", op(Ops::Bitcast, {op(Ops::Bitcast, {X})}),
        [](Match& m) { return bitcast(m[X], m.root()->dtype); }},
-      // a bool is 0 or 1, so comparing its cast with a constant is a test of the bool
       {"cast-where", cast(where(C, cst(A), cst(B))),
        [](Match& m) { return where(m[C], cast(m[A], m.root()->dtype), cast(m[B], m.root()->dtype)); }},
   };

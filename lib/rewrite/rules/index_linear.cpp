@@ -70,17 +70,21 @@ Ref linear_form(Match& m) {
   return p->to_ref(m.graph());
 }
 
-/// The parts of p with positive and with negated negative coefficients.
+/// p = left - right without negative coefficients on terms; the constant stands alone where one side has no terms,
+/// else on the right.
 struct Sides {
   Poly left, right;
 };
 Sides sides_of(const Poly& p) {
   Sides s;
   for (Term t : p.terms()) {
+    if (t.atoms.empty()) continue;
     const bool left = t.coefficient > 0;
     if (!left) t.coefficient = -t.coefficient;
     (left ? s.left : s.right).add(t);
   }
+  const int64_t k = p.constant();
+  (s.left.empty() ? s.left : s.right).add(Term{{}, s.left.empty() ? k : -k});
   return s;
 }
 

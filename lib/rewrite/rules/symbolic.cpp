@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The simplifier as a whole: which tables it is made of, in which order, and simplification under an assumption.
+// The simplifier as a whole: which tables it is made of, and in which order.
 // Cheap rules come first; division comes after sums, so that dividends are canonical when it looks at them.
 #include "rewrite/rules/symbolic.h"
 
@@ -17,7 +17,5 @@ Ref simplify(Ref root) {
   PassContext context;
   return graph_rewrite(root, symbolic(), context, {.name = "simplify"});
 }
-
-Ref simplify_given(Ref root, Ref) { return simplify(root); }
 
 } // namespace tgc
