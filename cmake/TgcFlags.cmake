@@ -15,7 +15,8 @@ set(CMAKE_C_FLAGS_RELEASE "-O2")
 set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1 -fno-omit-frame-pointer")
 set(CMAKE_C_FLAGS_DEBUG "-O1 -g1 -fno-omit-frame-pointer")
 
-add_compile_options(-Wall -Wextra -Wshadow -Wconversion -Werror $<$<COMPILE_LANGUAGE:CXX>:-Wno-sign-conversion>)
+add_compile_options(-Wall -Wextra -Wshadow -Wconversion -Werror $<$<COMPILE_LANGUAGE:CXX>:-Wno-sign-conversion>
+                    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 # Numbers mean the same on every compiler: no contraction of a*b+c behind our back.
 add_compile_options(-ffp-contract=off)
 

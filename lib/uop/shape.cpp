@@ -214,7 +214,8 @@ std::vector<Ref> load_shape(const Draft& d) {
   if (buffer->is(Ops::Buffer) && buffer->s(Attr::Space) == "reg") return copy(buffer->shape);
   std::vector<Ref> out = copy(d.src[1]->shape);
   if (const AttrValue* lanes = d.find(Attr::Lanes)) {
-    if (out.empty() || !is_const(out.back(), 1)) illegal_node(d.op, "lanes needs an index whose last dim is 1");
+    if (out.empty()) out.push_back(d.ctx.index(1));
+    if (!is_const(out.back(), 1)) illegal_node(d.op, "lanes needs an index whose last dim is 1");
     out.back() = d.ctx.index(std::get<int64_t>(*lanes));
   }
   for (Ref s : d.src.subspan(2)) broadcast_into(d, out, s->shape);

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The default fusion policy. Loop-invariant values are hoisted by the linearizer to the loop of their own innermost
+// range, so inlining a value costs `evaluations - elements` extra computations and no more: a row sum used along its
+// row is free, a convolution read by the windows of the next one is not. Everything here is arithmetic on that
+// difference.
+#include "schedule/fusion.h"
+
+namespace tgc {
+namespace {
+
+constexpr double kHeavy = 64;    // operations per element: a matmul or convolution deserves its own tiled kernel
+constexpr double kRecompute = 4; // operations per element worth less than a store and a load of it
+constexpr double kStageBytes = 32 << 10; // a staged row must stay in L1
+
+} // namespace
+
+Fusion default_fusion(const FusionQuery& q) {
+  bool heavy = q.cost >= kHeavy;
+  if (heavy && q.in_reduce) return Fusion::Realize;
+  double extra = q.evaluations / (q.elements > 0 ? q.elements : 1) - 1;
+  if (extra * q.cost < kRecompute) return Fusion::Inline;
+  if (q.uses > 1 && !heavy && q.stage_bytes >= 0 && q.stage_bytes <= kStageBytes) return Fusion::Stage;
+  return Fusion::Realize;
+}
+
+} // namespace tgc

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstdint>
+
+#include "uop/uop.h"
+
+namespace tgc {
+
+/// Where a value lives between its computation and its uses.
+enum class Fusion : uint8_t {
+  Inline,  ///< computed at each use
+  Stage,   ///< computed once per iteration of the ranges all uses agree on, kept in scratch
+  Realize, ///< computed by its own kernel, kept in a buffer
+};
+
+/// What a policy is told about one elementwise or reduce node. Sizes use the upper bounds of symbolic dims.
+struct FusionQuery {
+  Ref node;
+  int64_t uses;       ///< distinct positions at which consumers read it
+  double elements;    ///< elements of the node
+  double evaluations; ///< elements computed, over all uses, if inlined
+  double cost;        ///< operations of computing one element, down to buffers and broadcasts
+  bool in_reduce;     ///< some use lies inside a reduction whose range its index depends on
+  double stage_bytes; ///< scratch bytes if staged; negative if it cannot be
+};
+
+/// The scheduler's only judgement on fusion, replaceable as a whole.
+using FusionPolicy = Fusion (*)(const FusionQuery&);
+
+/// Inlines what is cheap or computed once anyway, stages what is shared within a row, realizes the rest.
+Fusion default_fusion(const FusionQuery& query);
+
+} // namespace tgc

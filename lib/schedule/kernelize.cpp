@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Cuts kernels out of the scheduled graph. A kernel is closed: storage becomes params numbered by argument position,
+// and ranges are renumbered from 0 in nesting order (rangeify creates outer ranges before inner ones), so kernels that
+// compute the same thing on different buffers become the same interned func and are compiled once.
+#include "schedule/kernelize.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+
+#include "rewrite/rewrite.h"
+
+namespace tgc {
+namespace {
+
+bool is_storage(Ref node) { return node->is(Ops::Param) || node->is(Ops::Weight) || node->is(Ops::Buffer); }
+
+/// "r_16_28_28_9_4f1a22": kind (e elementwise, r reduce), extents in nesting order ("x" if symbolic), content hash.
+std::string kernel_name(Ref sink, const std::vector<Ref>& ranges) {
+  bool reduces = std::any_of(ranges.begin(), ranges.end(), [](Ref r) { return r->s(Attr::Axis) == "reduce"; });
+  std::string text = reduces ? "r" : "e";
+  for (Ref r : ranges) {
+    std::optional<int64_t> n = dim_int(r->src[0]);
+    text += n ? "_" + std::to_string(*n) : r->src[0]->is(Ops::Var) ? "_" + r->src[0]->s(Attr::Name) : "_x";
+  }
+  for (char& c : text)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  char digits[16];
+  std::snprintf(digits, sizeof digits, "_%06llx", static_cast<unsigned long long>(sink->hash & 0xffffff));
+  return text + digits;
+}
+
+} // namespace
+
+Ref make_plan(Ref root, const std::vector<KernelDraft>& kernels) {
+  Context& ctx = *root->ctx;
+  std::vector<Ref> calls;
+  for (const KernelDraft& draft : kernels) {
+    Ref store = simplify(ctx.make(Ops::Store, DType::Void, {draft.out, draft.index, draft.value}));
+    std::vector<Ref> arguments = {draft.out}, ranges;
+    for (Ref node : toposort(store)) {
+      if (is_storage(node) && !(node == draft.out)) arguments.push_back(node);
+      if (node->is(Ops::Range)) ranges.push_back(node);
+    }
+    std::sort(ranges.begin(), ranges.end(), [](Ref a, Ref b) { return a->i(Attr::Id) < b->i(Attr::Id); });
+    std::vector<std::pair<Ref, Ref>> replace;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      Ref flat = numel(ctx, arguments[i]->shape);
+      replace.emplace_back(arguments[i],
+                           ctx.make(Ops::Param, arguments[i]->dtype, {flat}, {{Attr::Slot, static_cast<int64_t>(i)}}));
+    }
+    std::vector<Ref> renumbered;
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      renumbered.push_back(ctx.range(ranges[i]->src[0], static_cast<int64_t>(i), ranges[i]->s(Attr::Axis)));
+      replace.emplace_back(ranges[i], renumbered.back());
+    }
+    Ref sink = ctx.make(Ops::Sink, DType::Void, {substitute(store, replace)});
+    Ref kernel = ctx.make(Ops::Func, DType::Void, {sink}, {{Attr::Name, kernel_name(sink, renumbered)}});
+    std::vector<Ref> call = {kernel};
+    call.insert(call.end(), arguments.begin(), arguments.end());
+    calls.push_back(ctx.make(Ops::Call, DType::Void, call));
+  }
+  return ctx.make(Ops::Func, DType::Void, {ctx.make(Ops::Linear, DType::Void, calls)}, *root->attrs);
+}
+
+} // namespace tgc

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Opts are substitutions on ranges; nothing else of a kernel is touched. Whatever an opt does, each old range becomes
+// an expression over new ranges, and whoever closed the old range (Reduce, End) closes the new ones instead. A split
+// that does not divide lets the expression pass the extent: then every access that depends on it is gated, and a
+// reduction over it sees its neutral element there. Renumbering after each opt keeps ids equal to nesting positions, so
+// an opt list is a short text that means the same for every kernel of the same form. Source of the idea: tinygrad
+// codegen/opt/postrange.py (shift_to); pack is its missing operand staging, on constants.
+#include "schedule/opt.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+
+#include "rewrite/lower/expand.h"
+#include "rewrite/rewrite.h"
+#include "schedule/movement.h"
+#include "uop/diag.h"
+
+namespace tgc {
+namespace {
+
+struct OptName {
+  Opt::Kind kind;
+  const char* text;
+  int args; ///< exact number, or -1
+};
+constexpr OptName kOpts[] = {
+    {Opt::Kind::Split, "split", 2},   {Opt::Kind::Merge, "merge", 1},   {Opt::Kind::Reorder, "reorder", -1},
+    {Opt::Kind::Thread, "thread", 1}, {Opt::Kind::Unroll, "unroll", 1}, {Opt::Kind::Upcast, "upcast", 1},
+    {Opt::Kind::Lane, "lane", 1},     {Opt::Kind::Pack, "pack", -1},
+};
+
+const OptName& opt_name(Opt::Kind kind) {
+  return *std::find_if(std::begin(kOpts), std::end(kOpts), [kind](const OptName& o) { return o.kind == kind; });
+}
+
+[[noreturn]] void refuse(const std::string& opt, const std::string& why) {
+  throw CompileError(
+      Diagnostic{.code = ErrorCode::E302, .where = "", .message = "opt \"" + opt + "\": " + why, .note = ""});
+}
+
+void require(bool ok, const Opt& opt, const std::string& why) {
+  if (!ok) refuse(to_string(opt), why);
+}
+
+/// What becomes of one old range: its value over the new ranges, which of those replace it where it is closed, and the
+/// condition under which its value exists (null: always).
+struct AxisChange {
+  Ref old, value;
+  std::vector<Ref> parts;
+  Ref exists;
+};
+
+Ref neutral(Ref reduce) {
+  const std::string& kind = reduce->s(Attr::Kind);
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  if (kind == "add" || kind == "mul") return const_like(reduce, kind == "mul" ? 1 : 0);
+  if (is_float(reduce->dtype)) return const_like(reduce, kind == "max" ? -kInf : kInf);
+  IntRange all = int_range(reduce->dtype);
+  if (reduce->dtype == DType::U64) all = {0, -1};
+  return reduce->ctx->constant_int(reduce->dtype, kind == "max" ? all.lo : all.hi);
+}
+
+class Rebuild {
+public:
+  Rebuild(Ref func, const std::vector<AxisChange>& changes)
+      : ctx_(*func->ctx), func_(func), changes_(changes), done_(ctx_.size()) {}
+
+  Ref run() {
+    for (Ref node : toposort(func_)) {
+      std::vector<Ref> src;
+      for (Ref s : node->src) src.push_back(done_[s->id]);
+      done_[node->id] = rebuild(node, src);
+    }
+    return done_[func_->id];
+  }
+
+private:
+  const AxisChange* change(Ref range) const {
+    for (const AxisChange& c : changes_)
+      if (c.old == range) return &c;
+    return nullptr;
+  }
+
+  Ref rebuild(Ref node, std::vector<Ref>& src) {
+    if (const AxisChange* c = node->is(Ops::Range) ? change(node) : nullptr) return c->value;
+    if (node->is(Ops::Reduce) || node->is(Ops::End)) return closer(node, src[0]);
+    if (node->is(Ops::Load)) return gated(node, src, 2);
+    if (node->is(Ops::Store)) return gated(node, src, 3);
+    return ctx_.with_src(node, src);
+  }
+
+  Ref closer(Ref node, Ref value) {
+    std::vector<Ref> src = {value};
+    Ref exists;
+    for (Ref r : node->src.subspan(1)) {
+      const AxisChange* c = change(r);
+      if (!c) {
+        src.push_back(r);
+        continue;
+      }
+      src.insert(src.end(), c->parts.begin(), c->parts.end());
+      exists = both(exists, c->exists);
+    }
+    if (exists && node->is(Ops::Reduce) && !gated_product(value, node)) src[0] = where(exists, value, neutral(node));
+    return ctx_.make(node->op, node->dtype, src, *node->attrs);
+  }
+
+  /// A sum of a product both of whose factors are loads gated off to zero needs no further mask.
+  static bool gated_product(Ref value, Ref reduce) {
+    auto gated_load = [](Ref x) { return x->is(Ops::Load) && x->src.size() == 4 && is_const(x->src[3], 0); };
+    return reduce->s(Attr::Kind) == "add" && value->is(Ops::Mul) && gated_load(value->src[0]) &&
+           gated_load(value->src[1]);
+  }
+
+  /// Adds the existence of every changed range the access depends on to its gate, which is source `gate`.
+  Ref gated(Ref node, std::vector<Ref>& src, size_t gate) {
+    Ref condition = src.size() > gate ? src[gate] : Ref();
+    for (const AxisChange& c : changes_)
+      if (c.exists &&
+          std::find(node->src[1]->ranges.begin(), node->src[1]->ranges.end(), c.old) != node->src[1]->ranges.end())
+        condition = both(condition, c.exists);
+    if (!condition || src.size() <= 1) return ctx_.with_src(node, src);
+    if (src.size() > gate)
+      src[gate] = condition;
+    else
+      src.push_back(condition);
+    if (node->is(Ops::Load) && src.size() == 3) src.push_back(ctx_.constant(node->dtype, 0));
+    return ctx_.make(node->op, node->dtype, src, *node->attrs);
+  }
+
+  Context& ctx_;
+  Ref func_;
+  const std::vector<AxisChange>& changes_;
+  std::vector<Ref> done_;
+};
+
+/// `func` with `changes`, simplified, its ranges renumbered so that ids are nesting positions. New ranges carry ids in
+/// the wanted order already.
+Ref rebuild(Ref func, const std::vector<AxisChange>& changes) {
+  Ref out = simplify(Rebuild(func, changes).run());
+  std::vector<AxisChange> renumber;
+  std::vector<Ref> axes = kernel_axes(out);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    Ref r = func->ctx->range(axes[i]->src[0], static_cast<int64_t>(i), axes[i]->s(Attr::Axis));
+    if (!(r == axes[i])) renumber.push_back({axes[i], r, {r}, Ref()});
+  }
+  return renumber.empty() ? out : Rebuild(out, renumber).run();
+}
+
+Ref with_id(Ref range, int64_t id) { return range->ctx->range(range->src[0], id, range->s(Attr::Axis)); }
+
+void apply_split(OptKernel& k, const Opt& opt, const std::vector<Ref>& axes) {
+  Context& ctx = *k.func->ctx;
+  size_t at = static_cast<size_t>(opt.args[0]);
+  int64_t inner = opt.args[1];
+  Ref old = axes[at], extent = old->src[0];
+  require(inner > 1, opt, "the inner extent must be at least 2");
+  require(extent->ranges.empty(), opt, "the extent depends on another axis");
+  Ref step = ctx.index(inner), outer_extent = dim_floordiv(extent, step);
+  bool divides = dims_equal(dim_mul(outer_extent, step), extent);
+  if (!divides) outer_extent = dim_floordiv(dim_add(extent, ctx.index(inner - 1)), step);
+  std::vector<AxisChange> changes;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (i == at) continue;
+    Ref moved = with_id(axes[i], static_cast<int64_t>(i < at ? i : i + 1));
+    changes.push_back({axes[i], moved, {moved}, Ref()});
+  }
+  Ref outer = ctx.range(outer_extent, opt.args[0], old->s(Attr::Axis)),
+      low = ctx.range(step, opt.args[0] + 1, old->s(Attr::Axis));
+  Ref value = outer * step + low;
+  Ref exists = divides ? Ref() : lt(value, extent);
+  changes.push_back({old, value, {outer, low}, exists});
+  k.func = rebuild(k.func, changes);
+}
+
+int64_t divisions(Ref func) {
+  std::vector<Ref> order = toposort(func);
+  return std::count_if(order.begin(), order.end(), [](Ref n) { return n->is(Ops::FloorDiv) || n->is(Ops::FloorMod); });
+}
+
+/// Where a range is closed: nodes that list it, or null for a range that root stores leave open.
+std::vector<Ref> closers(Ref func, Ref range) {
+  std::vector<Ref> out;
+  for (Ref node : toposort(func))
+    if (node->is(Ops::Reduce) || node->is(Ops::End))
+      if (Refs closed = node->src.subspan(1); std::find(closed.begin(), closed.end(), range) != closed.end())
+        out.push_back(node);
+  return out;
+}
+
+void apply_merge(OptKernel& k, const Opt& opt, const std::vector<Ref>& axes) {
+  Context& ctx = *k.func->ctx;
+  size_t at = static_cast<size_t>(opt.args[0]);
+  require(at + 1 < axes.size(), opt, "there is no next axis");
+  Ref a = axes[at], b = axes[at + 1];
+  require(a->s(Attr::Axis) == b->s(Attr::Axis) && closers(k.func, a) == closers(k.func, b), opt,
+          "the axes belong to different loops");
+  require(a->src[0]->ranges.empty() && b->src[0]->ranges.empty(), opt, "an extent depends on another axis");
+  Ref merged = ctx.range(dim_mul(a->src[0], b->src[0]), opt.args[0], a->s(Attr::Axis));
+  std::vector<AxisChange> changes = {{a, floordiv(merged, b->src[0]), {merged}, Ref()},
+                                     {b, floormod(merged, b->src[0]), {}, Ref()}};
+  for (size_t i = at + 2; i < axes.size(); ++i) {
+    Ref moved = with_id(axes[i], static_cast<int64_t>(i - 1));
+    changes.push_back({axes[i], moved, {moved}, Ref()});
+  }
+  Ref out = rebuild(k.func, changes);
+  require(divisions(out) <= divisions(k.func), opt, "the merged axis would need divisions");
+  k.func = out;
+}
+
+void apply_reorder(OptKernel& k, const Opt& opt, const std::vector<Ref>& axes) {
+  std::vector<int64_t> sorted = opt.args;
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t i = 0; i < sorted.size(); ++i)
+    require(sorted[i] == static_cast<int64_t>(i), opt, "not a permutation of the axes");
+  require(sorted.size() == axes.size(), opt, "must name all " + std::to_string(axes.size()) + " axes");
+  std::vector<AxisChange> changes;
+  for (size_t i = 0; i < opt.args.size(); ++i) {
+    Ref old = axes[static_cast<size_t>(opt.args[i])], moved = with_id(old, static_cast<int64_t>(i));
+    changes.push_back({old, moved, {moved}, Ref()});
+  }
+  k.func = rebuild(k.func, changes);
+}
+
+void apply_axis(OptKernel& k, const Opt& opt, const std::vector<Ref>& axes) {
+  size_t at = static_cast<size_t>(opt.args[0]);
+  Ref old = axes[at];
+  const std::string& axis = old->s(Attr::Axis);
+  require(axis == "loop" || axis == "reduce", opt, "the axis is already " + axis);
+  if (opt.kind == Opt::Kind::Thread) {
+    require(closers(k.func, old).empty(), opt, "only an output axis can be divided among threads");
+    for (Ref other : axes) require(other->s(Attr::Axis) != "thread", opt, "the kernel already has a thread axis");
+    for (size_t i = 0; i < at; ++i)
+      require(!closers(k.func, axes[i]).empty(), opt, "a thread axis must be the outermost output axis");
+  } else {
+    require(dim_int(old->src[0]) && old->src[0]->hi <= 256, opt, "needs a constant extent of at most 256");
+  }
+  if (opt.kind == Opt::Kind::Lane)
+    for (Ref node : toposort(k.func))
+      for (Ref r : node->ranges)
+        require(r == old || r->s(Attr::Axis) != "lane" ||
+                    std::find(node->ranges.begin(), node->ranges.end(), old) == node->ranges.end(),
+                opt, "a value would depend on two lane axes");
+  if (opt.kind == Opt::Kind::Lane || opt.kind == Opt::Kind::Upcast)
+    for (Ref node : closers(k.func, old))
+      require(node->is(Ops::End) || std::find(node->src[0]->ranges.begin(), node->src[0]->ranges.end(), old) !=
+                                        node->src[0]->ranges.end(),
+              opt, "a reduction over the axis does not depend on it");
+  Ref changed = k.func->ctx->range(old->src[0], opt.args[0], opt_name(opt.kind).text);
+  k.func = rebuild(k.func, {{old, changed, {changed}, Ref()}});
+}
+
+/// pack S P…: the loads of param S all have one index; the packed order is the row-major order of axes P, padded where
+/// an axis runs past its old extent.
+void apply_pack(OptKernel& k, const Opt& opt, const std::vector<Ref>& axes) {
+  Context& ctx = *k.func->ctx;
+  require(!opt.args.empty(), opt, "needs a param");
+  Ref load;
+  for (Ref node : toposort(k.func)) {
+    if (!node->is(Ops::Load) || !node->src[0]->is(Ops::Param) || node->src[0]->i(Attr::Slot) != opt.args[0]) continue;
+    require(!load, opt, "the param is read at more than one position");
+    load = node;
+  }
+  require(static_cast<bool>(load), opt, "the param is not read");
+  std::vector<Ref> order, fresh;
+  Ref size = ctx.index(1), position = ctx.index(0);
+  std::vector<std::pair<Ref, Ref>> to_loop;
+  for (size_t i = 1; i < opt.args.size(); ++i) {
+    require(opt.args[i] >= 0 && opt.args[i] < static_cast<int64_t>(axes.size()), opt, "there is no such axis");
+    Ref axis = axes[static_cast<size_t>(opt.args[i])];
+    require(dim_int(axis->src[0]).has_value(), opt, "a packed axis needs a constant extent");
+    order.push_back(axis);
+    fresh.push_back(ctx.range(axis->src[0], static_cast<int64_t>(i - 1), "loop"));
+    to_loop.emplace_back(axis, fresh.back());
+    size = dim_mul(size, axis->src[0]);
+  }
+  for (Ref r : load->ranges)
+    require(std::find(order.begin(), order.end(), r) != order.end(), opt,
+            "the index depends on an axis that is not listed");
+  Ref stride = ctx.index(1), packed_index = ctx.index(0);
+  for (size_t i = order.size(); i-- > 0;) {
+    position = order[i] * stride + position;
+    packed_index = fresh[i] * stride + packed_index;
+    stride = dim_mul(stride, order[i]->src[0]);
+  }
+  Ref packed = ctx.make(Ops::Param, load->dtype, {size}, {{Attr::Slot, opt.args[0]}});
+  Ref target = ctx.make(Ops::Param, load->dtype, {size}, {{Attr::Slot, int64_t{0}}});
+  Ref source = ctx.make(Ops::Param, load->dtype, {load->src[0]->src[0]}, {{Attr::Slot, int64_t{1}}});
+  to_loop.emplace_back(load->src[0], source);
+  Ref store = simplify(ctx.make(Ops::Store, DType::Void, {target, packed_index, substitute(load, to_loop)}));
+  Ref sink = ctx.make(Ops::Sink, DType::Void, {store});
+  k.packings.push_back(
+      {opt.args[0], ctx.make(Ops::Func, DType::Void, {sink},
+                             {{Attr::Name, "pack_" + k.func->s(Attr::Name) + "_" + std::to_string(opt.args[0])}})});
+  std::pair<Ref, Ref> replace[] = {{load, ctx.make(Ops::Load, load->dtype, {packed, simplify(position)})}};
+  k.func = substitute(k.func, replace);
+}
+
+} // namespace
+
+std::string to_string(const Opt& opt) {
+  std::string text = opt_name(opt.kind).text;
+  for (int64_t a : opt.args) text += " " + std::to_string(a);
+  return text;
+}
+
+std::string to_string(const std::vector<Opt>& opts) {
+  std::string text;
+  for (const Opt& o : opts) text += (text.empty() ? "" : "; ") + to_string(o);
+  return text;
+}
+
+std::vector<Opt> parse_opts(std::string_view text) {
+  std::vector<Opt> opts;
+  while (!text.empty()) {
+    size_t end = std::min(text.find(';'), text.size());
+    std::string one(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    std::vector<std::string> words;
+    for (size_t i = 0; i < one.size();) {
+      size_t begin = one.find_first_not_of(' ', i);
+      if (begin == std::string::npos) break;
+      i = std::min(one.find(' ', begin), one.size());
+      words.push_back(one.substr(begin, i - begin));
+    }
+    if (words.empty()) refuse(one, "is empty");
+    auto known = std::find_if(std::begin(kOpts), std::end(kOpts), [&](const OptName& o) { return words[0] == o.text; });
+    if (known == std::end(kOpts))
+      refuse(one, "unknown; known are split, merge, reorder, thread, unroll, upcast, lane, pack");
+    Opt opt{known->kind, {}};
+    for (size_t i = 1; i < words.size(); ++i) {
+      int64_t value = 0;
+      auto [stop, error] = std::from_chars(words[i].data(), words[i].data() + words[i].size(), value);
+      if (error != std::errc() || stop != words[i].data() + words[i].size())
+        refuse(one, "\"" + words[i] + "\" is not a number");
+      opt.args.push_back(value);
+    }
+    if (known->args >= 0 && static_cast<int>(opt.args.size()) != known->args)
+      refuse(one, "takes " + std::to_string(known->args) + " numbers");
+    opts.push_back(std::move(opt));
+  }
+  return opts;
+}
+
+std::vector<Ref> kernel_axes(Ref func) {
+  std::vector<Ref> axes;
+  for (Ref node : toposort(func))
+    if (node->is(Ops::Range)) axes.push_back(node);
+  std::sort(axes.begin(), axes.end(), [](Ref a, Ref b) { return a->i(Attr::Id) < b->i(Attr::Id); });
+  return axes;
+}
+
+void apply_opt(OptKernel& kernel, const Opt& opt) {
+  std::vector<Ref> axes = kernel_axes(kernel.func);
+  bool by_axis = opt.kind != Opt::Kind::Reorder && opt.kind != Opt::Kind::Pack;
+  if (by_axis)
+    require(opt.args[0] >= 0 && opt.args[0] < static_cast<int64_t>(axes.size()), opt, "there is no such axis");
+  switch (opt.kind) {
+  case Opt::Kind::Split: return apply_split(kernel, opt, axes);
+  case Opt::Kind::Merge: return apply_merge(kernel, opt, axes);
+  case Opt::Kind::Reorder: return apply_reorder(kernel, opt, axes);
+  case Opt::Kind::Pack: return apply_pack(kernel, opt, axes);
+  default: return apply_axis(kernel, opt, axes);
+  }
+}
+
+} // namespace tgc

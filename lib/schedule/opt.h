@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "uop/uop.h"
+
+namespace tgc {
+
+/// One transformation of a kernel's loops. Axes are positions in nesting order, as they are when the opt applies.
+///   split A N    axis A becomes A (outer, ceil(extent/N)) and A+1 (inner, N); a remainder is masked
+///   merge A      axes A and A+1 become one
+///   reorder P…   the new order of all axes, by old position
+///   thread A     axis A is divided among threads        unroll A   axis A is repeated in the code
+///   upcast A     axis A becomes a register dim          lane A     axis A becomes the vector dim
+///   pack S P…    param S, a constant, is re-laid out at compile time in the order of axes P…
+struct Opt {
+  enum class Kind : uint8_t { Split, Merge, Reorder, Thread, Unroll, Upcast, Lane, Pack };
+  Kind kind;
+  std::vector<int64_t> args;
+  friend bool operator==(const Opt&, const Opt&) = default;
+};
+
+/// "split 1 16; lane 2". Parsing accepts what printing gives. errors: CompileError E302 with the opt's text.
+std::string to_string(const Opt& opt);
+std::string to_string(const std::vector<Opt>& opts);
+std::vector<Opt> parse_opts(std::string_view text);
+
+/// A kernel being optimised: func(sink(stores)) over ranges numbered 0..n-1 by nesting, without Stage.
+struct OptKernel {
+  Ref func;
+  /// One per Pack: the kernel (over loops, param 0 the new layout, param 1 the old) that makes the packed weight.
+  struct Packing {
+    int64_t slot;
+    Ref func;
+  };
+  std::vector<Packing> packings;
+};
+
+/// The ranges of a kernel in nesting order.
+std::vector<Ref> kernel_axes(Ref func);
+
+/// Applies one opt. What the kernel computes is unchanged up to the order of reductions.
+/// errors: CompileError E302 saying which condition fails.
+void apply_opt(OptKernel& kernel, const Opt& opt);
+
+} // namespace tgc

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Which opts a CPU kernel gets, without search. One idea per step, each tried and dropped if it does not apply:
+// merge axes that nothing distinguishes; find the lane axis (unit stride in the store, cheap in the loads); if the
+// kernel is a contraction (a sum of products), find the row axis (one operand is reused along it) and size the register
+// tile so that rows x vectors + vectors + 1 fit the register file; put the loop that walks the constant operand's
+// panels outermost, pack that operand in the order it is read, unroll the innermost reduction, divide the outermost
+// axis among threads. Rows of softmax and friends get lanes on each of their loops. Not here: cache blocking beyond one
+// level, packing of run-time operands, search.
+#include "schedule/optimize.h"
+
+#include <algorithm>
+
+#include "rewrite/lower/expand.h"
+#include "uop/diag.h"
+
+namespace tgc {
+namespace {
+
+constexpr int64_t kMaxRows = 16;          // register rows of a tile
+constexpr int64_t kMaxUnrolled = 16;      // reduction steps repeated in the code
+constexpr double kThreadWork = 64 * 1024; // operations below which a launch costs more than it saves
+
+int64_t extent(Ref axis) { return dim_int(axis->src[0]).value_or(0); } // 0: symbolic
+double upper(Ref axis) { return static_cast<double>(std::max<int64_t>(axis->src[0]->hi, 1)); }
+bool depends(Ref x, Ref axis) { return std::find(x->ranges.begin(), x->ranges.end(), axis) != x->ranges.end(); }
+
+class Heuristic {
+public:
+  Heuristic(Ref func, const TargetInfo& target, const std::vector<bool>& constant)
+      : target_(target), constant_(constant), k_{func, {}} {}
+
+  OptKernel run() {
+    merge_axes();
+    look();
+    if (target_.has_vectors) vectorize();
+    unroll();
+    pack();
+    thread();
+    return k_;
+  }
+  const std::vector<Opt>& opts() const { return opts_; }
+
+private:
+  bool attempt(Opt::Kind kind, std::vector<int64_t> args) {
+    OptKernel trial = k_;
+    try {
+      apply_opt(trial, Opt{kind, args});
+    } catch (const CompileError&) {
+      return false;
+    }
+    k_ = std::move(trial);
+    opts_.push_back(Opt{kind, std::move(args)});
+    look();
+    return true;
+  }
+
+  /// Re-reads the kernel: its axes, which of them are output axes, its accesses and the contraction.
+  void look() {
+    axes_ = kernel_axes(k_.func);
+    loads_.clear();
+    stores_.clear();
+    closed_.clear();
+    contraction_ = Ref();
+    for (Ref node : toposort(k_.func)) {
+      if (node->is(Ops::Load)) loads_.push_back(node);
+      if (node->is(Ops::Store)) stores_.push_back(node);
+      if (!node->is(Ops::Reduce) && !node->is(Ops::End)) continue;
+      for (Ref r : node->src.subspan(1)) closed_.push_back(r);
+      if (node->is(Ops::Reduce) && node->s(Attr::Kind) == "add" && is_product(node->src[0])) contraction_ = node;
+    }
+  }
+
+  static bool is_product(Ref value) {
+    while (value->is(Ops::Cast) || value->is(Ops::Where)) value = value->src[value->is(Ops::Where) ? 1 : 0];
+    return value->is(Ops::Mul);
+  }
+  bool is_output(Ref axis) const { return std::find(closed_.begin(), closed_.end(), axis) == closed_.end(); }
+  bool is_plain(Ref axis) const { return axis->s(Attr::Axis) == "loop" || axis->s(Attr::Axis) == "reduce"; }
+  int64_t position(Ref axis) const { return std::find(axes_.begin(), axes_.end(), axis) - axes_.begin(); }
+
+  void merge_axes() {
+    look();
+    for (size_t i = axes_.size(); i-- > 1;)
+      if (i < axes_.size()) attempt(Opt::Kind::Merge, {static_cast<int64_t>(i - 1)});
+  }
+
+  bool unit_stride(Ref access, Ref axis) const { return coefficient(access->src[1], axis) == 1; }
+
+  /// The lane axis: the output axis along which the root store is contiguous, unless every load would become a gather
+  /// and some reduction is contiguous instead.
+  Ref lane_axis() const {
+    Ref root = k_.func->src[0]->src[0], lane;
+    for (Ref axis : axes_)
+      if (is_output(axis) && is_plain(axis) && unit_stride(root, axis)) lane = axis;
+    if (!lane) return lane;
+    bool cheap = loads_.empty();
+    for (Ref load : loads_) {
+      std::optional<int64_t> c = coefficient(load->src[1], lane);
+      cheap |= c == 1 || (contraction_ && is_constant(load)) || (c == 0 && !contraction_);
+    }
+    for (Ref axis : axes_)
+      if (!is_output(axis) && !cheap && extent(axis) >= vector() / 2)
+        for (Ref load : loads_)
+          if (unit_stride(load, axis)) return Ref();
+    return lane;
+  }
+
+  bool is_constant(Ref load) const {
+    if (!load->src[0]->is(Ops::Param)) return false;
+    size_t slot = static_cast<size_t>(load->src[0]->i(Attr::Slot));
+    return slot < constant_.size() && constant_[slot];
+  }
+
+  int64_t vector() const {
+    DType type = contraction_ ? contraction_->dtype : k_.func->src[0]->src[0]->src[0]->dtype;
+    return std::max<int64_t>(2, target_.vector_bytes / std::max(1, byte_size(type)));
+  }
+
+  void vectorize() {
+    if (Ref lane = lane_axis()) {
+      if (contraction_)
+        tile(lane);
+      else
+        split_lane(lane, vector());
+    }
+    for (bool again = true; again;) { // rows: every other innermost contiguous loop
+      again = false;
+      for (Ref axis : axes_) {
+        bool contiguous = std::any_of(loads_.begin(), loads_.end(), [&](Ref l) { return unit_stride(l, axis); });
+        if (is_output(axis) || !is_plain(axis) || !contiguous || (extent(axis) > 0 && extent(axis) < 8) ||
+            is_done(axis))
+          continue;
+        done_.push_back(axis->src[0]);
+        if (split_lane(axis, vector())) {
+          again = true;
+          break;
+        }
+      }
+    }
+  }
+  bool is_done(Ref axis) const {
+    return std::find(done_.begin(), done_.end(), axis->src[0]) != done_.end() && extent(axis) == 0;
+  }
+
+  /// Makes `axis`, or its inner part of `lanes`, the lanes.
+  bool split_lane(Ref axis, int64_t lanes) {
+    OptKernel saved = k_;
+    size_t count = opts_.size();
+    int64_t at = position(axis);
+    bool whole = extent(axis) > 0 && extent(axis) <= lanes;
+    bool ok = whole ? attempt(Opt::Kind::Lane, {at})
+                    : attempt(Opt::Kind::Split, {at, lanes}) && attempt(Opt::Kind::Lane, {at + 1});
+    if (ok) return true;
+    k_ = saved;
+    opts_.resize(count);
+    look();
+    return false;
+  }
+
+  /// An output axis along which a load that moves with the lanes can be kept in registers.
+  Ref row_axis(Ref lane) const {
+    Ref best;
+    for (Ref axis : axes_) {
+      if (axis == lane || !is_output(axis) || !is_plain(axis) || extent(axis) < 2) continue;
+      bool reuses = false, used = false;
+      for (Ref load : contraction_loads()) {
+        reuses |= depends(load->src[1], lane) && !depends(load->src[1], axis);
+        used |= depends(load->src[1], axis);
+      }
+      if (reuses && used && (!best || extent(axis) > extent(best))) best = axis;
+    }
+    return best;
+  }
+
+  std::vector<Ref> contraction_loads() const {
+    std::vector<Ref> out;
+    for (Ref load : toposort(contraction_->src[0]))
+      if (load->is(Ops::Load)) out.push_back(load);
+    return out;
+  }
+
+  /// The register tile of a contraction: `rows` x `vectors` accumulators.
+  void tile(Ref lane) {
+    Ref row = row_axis(lane);
+    int64_t v = vector(), n = extent(lane), vectors = 1;
+    if (n >= 2 * v && (n % (2 * v) == 0 || n >= 6 * v)) vectors = 2;
+    if (!row && n >= 4 * v && n % (4 * v) == 0) vectors = 4;
+    int64_t rows = row ? row_count(extent(row), vectors) : 1;
+    bool constant_lane =
+        false; // does the constant operand move with the lanes (matmul) or with the rows (convolution)?
+    for (Ref load : contraction_loads()) constant_lane |= is_constant(load) && depends(load->src[1], lane);
+    int64_t lane_at = position(lane), row_at = row ? position(row) : -1;
+    if (!split_lane(lane, v * vectors)) return;
+    bool lane_was_split = n == 0 || n > v * vectors;
+    if (row_at > lane_at && lane_was_split) ++row_at;
+    if (rows > 1) {
+      bool whole = rows == extent(axes_[static_cast<size_t>(row_at)]);
+      if (!whole && attempt(Opt::Kind::Split, {row_at, rows})) {
+        if (lane_at > row_at) ++lane_at;
+        attempt(Opt::Kind::Upcast, {row_at + 1});
+      } else if (whole) {
+        attempt(Opt::Kind::Upcast, {row_at});
+        row_at = -1;
+      }
+    }
+    int64_t first = constant_lane ? (lane_was_split ? lane_at : -1) : row_at;
+    if (first > 0 && is_plain(axes_[static_cast<size_t>(first)])) move_outermost(first);
+  }
+
+  int64_t row_count(int64_t n, int64_t vectors) const {
+    int64_t budget = std::clamp<int64_t>((target_.vector_registers - vectors - 1) / vectors, 1, kMaxRows);
+    if (n <= budget) return n;
+    for (int64_t rows = budget; rows >= std::max<int64_t>(4, budget / 2); --rows)
+      if (n % rows == 0) return rows;
+    int64_t tiles = (n + budget - 1) / budget;
+    return (n + tiles - 1) / tiles;
+  }
+
+  void move_outermost(int64_t at) {
+    std::vector<int64_t> order = {at};
+    for (int64_t i = 0; i < static_cast<int64_t>(axes_.size()); ++i)
+      if (i != at) order.push_back(i);
+    attempt(Opt::Kind::Reorder, order);
+  }
+
+  /// Repeats short reductions in the code, and a few steps of a long one.
+  void unroll() {
+    int64_t budget = kMaxUnrolled;
+    for (size_t i = axes_.size(); i-- > 0;) {
+      if (i >= axes_.size()) continue;
+      Ref axis = axes_[i];
+      if (is_output(axis) || axis->s(Attr::Axis) != "reduce" || extent(axis) == 0) continue;
+      if (extent(axis) <= budget) {
+        if (attempt(Opt::Kind::Unroll, {static_cast<int64_t>(i)})) budget /= std::max<int64_t>(1, extent(axis));
+      } else if (contraction_ && budget >= 4 && extent(axis) % 4 == 0 &&
+                 attempt(Opt::Kind::Split, {static_cast<int64_t>(i), 4})) {
+        attempt(Opt::Kind::Unroll, {static_cast<int64_t>(i) + 1});
+        budget = 1;
+      } else {
+        budget = 1;
+      }
+    }
+  }
+
+  /// Packs the constant operand of a contraction in reading order: loops by nesting, then rows, then lanes.
+  void pack() {
+    if (!contraction_) return;
+    std::vector<int64_t> slots;
+    for (Ref load : contraction_loads())
+      if (is_constant(load) && load->ranges.size() >= 2) slots.push_back(load->src[0]->i(Attr::Slot));
+    std::sort(slots.begin(), slots.end());
+    for (int64_t slot : slots) {
+      std::vector<int64_t> args = {slot};
+      for (const char* kind : {"", "upcast", "lane"})
+        for (Ref axis : axes_) {
+          bool dim = axis->s(Attr::Axis) == "upcast" || axis->s(Attr::Axis) == "lane";
+          bool wanted = *kind == 0 ? !dim : axis->s(Attr::Axis) == kind;
+          if (wanted && slot_depends(slot, axis)) args.push_back(position(axis));
+        }
+      attempt(Opt::Kind::Pack, args);
+    }
+  }
+  bool slot_depends(int64_t slot, Ref axis) const {
+    return std::any_of(loads_.begin(), loads_.end(), [&](Ref l) {
+      return l->src[0]->is(Ops::Param) && l->src[0]->i(Attr::Slot) == slot && depends(l->src[1], axis);
+    });
+  }
+
+  void thread() {
+    double work = 1;
+    for (Ref axis : axes_) work *= upper(axis);
+    if (work >= kThreadWork && !axes_.empty()) attempt(Opt::Kind::Thread, {0});
+  }
+
+  const TargetInfo& target_;
+  const std::vector<bool>& constant_;
+  OptKernel k_;
+  std::vector<Opt> opts_;
+  std::vector<Ref> axes_, loads_, stores_, closed_, done_;
+  Ref contraction_;
+};
+
+Ref with_opts(Ref func, const std::vector<Opt>& opts) {
+  Attrs attrs = {{Attr::Name, func->s(Attr::Name)}, {Attr::Opts, to_string(opts)}};
+  return func->ctx->make(Ops::Func, DType::Void, func->src, attrs);
+}
+
+} // namespace
+
+OptKernel optimize_kernel(Ref func, const TargetInfo& target, const std::vector<bool>& constant) {
+  if (!func->has(Attr::Opts)) {
+    Heuristic heuristic(func, target, constant);
+    OptKernel kernel = heuristic.run();
+    kernel.func = with_opts(kernel.func, heuristic.opts());
+    return kernel;
+  }
+  OptKernel kernel{func, {}};
+  try {
+    for (const Opt& opt : parse_opts(func->s(Attr::Opts))) apply_opt(kernel, opt);
+  } catch (const CompileError& e) {
+    std::vector<Diagnostic> all = e.all();
+    for (Diagnostic& d : all) d.where = "kernel " + func->s(Attr::Name);
+    throw CompileError(all);
+  }
+  return kernel;
+}
+
+Ref optimize_plan(Ref plan, const TargetInfo& target) {
+  Context& ctx = *plan->ctx;
+  std::vector<Ref> calls;
+  std::vector<std::pair<std::pair<Ref, std::vector<bool>>, OptKernel>> done;
+  for (Ref call : plan->src[0]->src) {
+    std::vector<bool> constant;
+    for (Ref argument : call->src.subspan(1)) constant.push_back(argument->is(Ops::Weight));
+    std::pair<Ref, std::vector<bool>> key{call->src[0], constant};
+    auto known = std::find_if(done.begin(), done.end(), [&](const auto& d) { return d.first == key; });
+    if (known == done.end()) {
+      done.emplace_back(key, optimize_kernel(call->src[0], target, constant));
+      known = done.end() - 1;
+    }
+    std::vector<Ref> src(call->src.begin(), call->src.end());
+    src[0] = known->second.func;
+    for (const OptKernel::Packing& packing : known->second.packings) {
+      Ref& argument = src[static_cast<size_t>(packing.slot) + 1];
+      Ref size = packing.func->src[0]->src[0]->src[0]->src[0];
+      char digits[24];
+      std::snprintf(digits, sizeof digits, "/%016llx", static_cast<unsigned long long>(packing.func->hash));
+      Ref packed = ctx.make(Ops::Weight, argument->dtype, {size}, {{Attr::Key, argument->s(Attr::Key) + digits}});
+      Ref pack_call = ctx.make(Ops::Call, DType::Void, {packing.func, packed, argument});
+      if (std::find(calls.begin(), calls.end(), pack_call) == calls.end()) calls.push_back(pack_call);
+      argument = packed;
+    }
+    calls.push_back(ctx.make(Ops::Call, DType::Void, src));
+  }
+  return ctx.make(Ops::Func, DType::Void, {ctx.make(Ops::Linear, DType::Void, calls)}, *plan->attrs);
+}
+
+} // namespace tgc

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// From a tensor graph to kernels. Two sweeps over the graph, no recursion.
+// Backward (consumers first): every node collects the positions at which it is read. The fusion policy then says
+// whether it is computed at each of them, once per shared row in scratch, or by a kernel of its own; a node with its
+// own kernel gets fresh ranges, one per axis. The positions of its sources follow: movement ops are index algebra, a
+// reduce opens ranges. Forward (sources first): the value of each node at each position, and a kernel per realized
+// node. The backward sweep runs twice: the second time it knows which sources are buffers, so costs stop there. Not
+// here: kernels with several outputs, and any choice of layout (row-major throughout). Source of the idea: tinygrad
+// schedule/indexing.py and rangeify.py.
+#include "schedule/rangeify.h"
+
+#include <algorithm>
+
+#include "rewrite/rewrite.h"
+#include "schedule/kernelize.h"
+#include "schedule/movement.h"
+#include "uop/diag.h"
+
+namespace tgc {
+namespace {
+
+/// One way a node is read: where, inside which loops (outermost first), and which use of each source that makes.
+struct Use {
+  Position at;
+  std::vector<Ref> ambient;
+  std::vector<size_t> source_use = {};
+  std::vector<Ref> reduce_ranges = {};
+  Ref value = {};
+};
+
+struct State {
+  std::vector<Use> uses = {}; ///< by consumers
+  Fusion fusion = Fusion::Inline;
+  Use inner = {};                 ///< Stage, Realize: the one position at which it is computed
+  std::vector<size_t> fresh = {}; ///< Stage, Realize: axes that got a range of their own
+  Ref storage = {};               ///< Realize: the Buffer, or the graph output it is stored to
+};
+
+double upper(Ref dim) { return static_cast<double>(std::max<int64_t>(dim->hi, 0)); }
+
+double count(Refs dims) {
+  double n = 1;
+  for (Ref d : dims) n *= upper(d);
+  return n;
+}
+
+bool depends(Ref index, Ref range) {
+  return std::find(index->ranges.begin(), index->ranges.end(), range) != index->ranges.end();
+}
+
+/// Operations per element of one op; loads count one, views nothing.
+double op_cost(Ref node) {
+  switch (node->op) {
+  case Ops::Param:
+  case Ops::Weight: return 1;
+  case Ops::Div:
+  case Ops::Mod:
+  case Ops::Sqrt: return 4;
+  case Ops::Exp:
+  case Ops::Log:
+  case Ops::Sin:
+  case Ops::Cos:
+  case Ops::Tanh:
+  case Ops::Erf: return 12;
+  case Ops::Pow: return 40;
+  default: return node->cls() == OpClass::Movement || node->cls() == OpClass::Leaf ? 0 : 1;
+  }
+}
+
+/// The loops a use really runs in: those down to the innermost one it depends on; the linearizer hoists it out of the
+/// rest.
+std::vector<Ref> home_loops(const Use& use) {
+  size_t count = 0;
+  for (size_t i = 0; i < use.ambient.size(); ++i) {
+    bool needed = use.at.gate && depends(use.at.gate, use.ambient[i]);
+    for (Ref index : use.at.index) needed |= depends(index, use.ambient[i]);
+    if (needed) count = i + 1;
+  }
+  return {use.ambient.begin(), use.ambient.begin() + static_cast<std::ptrdiff_t>(count)};
+}
+
+double trips(const std::vector<Ref>& loops) {
+  double n = 1;
+  for (Ref loop : loops) n *= upper(loop->src[0]);
+  return n;
+}
+
+/// The longest loop prefix that all uses share.
+std::vector<Ref> common_ambient(const std::vector<Use>& uses) {
+  std::vector<Ref> prefix = uses[0].ambient;
+  for (const Use& use : uses) {
+    size_t n = 0;
+    while (n < prefix.size() && n < use.ambient.size() && prefix[n] == use.ambient[n]) ++n;
+    prefix.resize(n);
+  }
+  return prefix;
+}
+
+/// Axes that are not the same loop of `outer` (or the same constant) in all uses.
+std::vector<size_t> private_axes(const std::vector<Use>& uses, const std::vector<Ref>& outer) {
+  std::vector<size_t> out;
+  for (size_t axis = 0; axis < uses[0].at.index.size(); ++axis) {
+    Ref first = uses[0].at.index[axis];
+    bool shared = is_const(first) || std::find(outer.begin(), outer.end(), first) != outer.end();
+    for (const Use& use : uses) shared &= use.at.index[axis] == first;
+    if (!shared) out.push_back(axis);
+  }
+  return out;
+}
+
+class Rangeify {
+public:
+  Rangeify(Ref root, FusionPolicy policy)
+      : ctx_(*root->ctx), root_(root), policy_(policy), order_(toposort(root->src[0])), size_(ctx_.size()),
+        realized_(size_) {}
+
+  Ref run() {
+    for (int round = 0; round < 2; ++round) {
+      state_.assign(size_, State());
+      next_range_ = 0;
+      compute_costs();
+      for (Ref store : root_->src[0]->src) seed(store);
+      for (auto it = order_.rbegin(); it != order_.rend(); ++it) visit(*it);
+      for (Ref node : order_) realized_[node->id] = state(node).fusion == Fusion::Realize;
+    }
+    return build();
+  }
+
+private:
+  State& state(Ref node) { return state_[node->id]; }
+
+  void compute_costs() {
+    cost_.assign(size_, 0);
+    for (Ref node : order_) {
+      double cost = op_cost(node);
+      size_t data = node->cls() == OpClass::Leaf ? 0 : node->cls() == OpClass::Movement ? 1 : node->src.size();
+      for (Ref s : node->src.first(data)) cost += realized_[s->id] ? 1 : cost_[s->id];
+      if (node->is(Ops::Reduce))
+        for (int64_t axis : node->ints(Attr::Axes))
+          cost *= std::max(1.0, upper(node->src[0]->shape[static_cast<size_t>(axis)]));
+      // What is broadcast is computed outside the loop it is repeated in, or decided on where it is read.
+      if (node->is(Ops::Expand) && !shapes_equal(node->shape, node->src[0]->shape)) cost = std::min(cost, 1.0);
+      cost_[node->id] = cost;
+    }
+  }
+
+  Ref fresh_range(Ref extent, const char* axis) {
+    return is_const(extent, 1) ? ctx_.index(0) : ctx_.range(extent, next_range_++, axis);
+  }
+
+  void seed(Ref store) {
+    TGC_CHECK(store->is(Ops::Store) && store->src.size() == 2, "the graph's sink must hold whole-tensor stores");
+    State& s = state(store->src[1]);
+    if (store->src[1]->cls() == OpClass::Leaf || s.storage) return; // becomes a copy kernel
+    s.storage = store->src[0];
+    s.fusion = Fusion::Realize;
+  }
+
+  size_t add_use(Ref node, Position at, const std::vector<Ref>& ambient) {
+    std::vector<Use>& uses = state(node).uses;
+    for (size_t i = 0; i < uses.size(); ++i)
+      if (uses[i].at.index == at.index && uses[i].at.gate == at.gate) return i;
+    uses.push_back(Use{.at = std::move(at), .ambient = ambient});
+    uses.back().ambient = home_loops(uses.back());
+    return uses.size() - 1;
+  }
+
+  void visit(Ref node) {
+    State& s = state(node);
+    bool unread = s.fusion != Fusion::Realize && s.uses.empty(); // a dim or another operand that is not data
+    if (node->dtype == DType::Void || node->cls() == OpClass::Leaf || unread) return;
+    if (s.fusion != Fusion::Realize) s.fusion = decide(node, s);
+    if (s.fusion != Fusion::Inline) {
+      place(node, s);
+      propagate(node, s.inner);
+      return;
+    }
+    for (Use& use : s.uses) propagate(node, use);
+  }
+
+  Fusion decide(Ref node, const State& s) {
+    if (s.uses.size() > kMaxUses) return Fusion::Realize;
+    if (node->cls() == OpClass::Movement) return Fusion::Inline;
+    FusionQuery q{.node = node,
+                  .uses = static_cast<int64_t>(s.uses.size()),
+                  .elements = count(node->shape),
+                  .evaluations = 0,
+                  .cost = cost_[node->id],
+                  .in_reduce = false,
+                  .stage_bytes = -1};
+    bool gated = false;
+    for (const Use& use : s.uses) {
+      q.evaluations += trips(use.ambient);
+      gated |= static_cast<bool>(use.at.gate);
+      for (Ref i : use.at.index)
+        for (Ref r : i->ranges) q.in_reduce |= r->s(Attr::Axis) == "reduce";
+    }
+    std::vector<Ref> outer = common_ambient(s.uses);
+    if (!outer.empty() && !gated) {
+      q.stage_bytes = byte_size(node->dtype);
+      for (size_t axis : private_axes(s.uses, outer)) q.stage_bytes *= upper(node->shape[axis]);
+    }
+    return policy_(q);
+  }
+
+  /// Gives a staged or realized node the position at which it is computed.
+  void place(Ref node, State& s) {
+    if (s.fusion == Fusion::Stage) {
+      s.inner.ambient = common_ambient(s.uses);
+      s.inner.at.index = s.uses[0].at.index;
+      s.fresh = private_axes(s.uses, s.inner.ambient);
+    } else {
+      s.inner.at.index.resize(node->shape.size());
+      for (size_t axis = 0; axis < node->shape.size(); ++axis) s.fresh.push_back(axis);
+    }
+    for (size_t axis : s.fresh) {
+      Ref range = fresh_range(node->shape[axis], "loop");
+      s.inner.at.index[axis] = range;
+      if (range->is(Ops::Range)) s.inner.ambient.push_back(range);
+    }
+  }
+
+  /// Tells the sources of `node` that it reads them at `use`.
+  void propagate(Ref node, Use& use) {
+    if (node->cls() == OpClass::Movement) {
+      use.source_use = {add_use(node->src[0], source_position(node, use.at), use.ambient)};
+      return;
+    }
+    Position at = use.at;
+    std::vector<Ref> ambient = use.ambient;
+    if (node->is(Ops::Reduce)) open_reduce(node, use, at, ambient);
+    for (Ref s : node->src) use.source_use.push_back(add_use(s, at, ambient));
+  }
+
+  void open_reduce(Ref node, Use& use, Position& at, std::vector<Ref>& ambient) {
+    std::vector<int64_t> axes = node->ints(Attr::Axes);
+    std::sort(axes.begin(), axes.end());
+    for (int64_t axis : axes) {
+      Ref range = fresh_range(node->src[0]->shape[static_cast<size_t>(axis)], "reduce");
+      at.index.insert(at.index.begin() + axis, range);
+      if (!range->is(Ops::Range)) continue;
+      use.reduce_ranges.push_back(range);
+      ambient.push_back(range);
+    }
+  }
+
+  // ---- forward
+  // -------------------------------------------------------------------------------------------------------
+
+  Ref load(Ref storage, const Position& at) {
+    Ref index = flat_index(ctx_, at.index, storage->shape);
+    if (!at.gate) return ctx_.make(Ops::Load, storage->dtype, {storage, index});
+    return ctx_.make(Ops::Load, storage->dtype, {storage, index, at.gate, ctx_.constant(storage->dtype, 0)});
+  }
+
+  Ref leaf_value(Ref node, const Position& at) {
+    if (node->is(Ops::Param) || node->is(Ops::Weight)) return load(node, at);
+    if (node->is(Ops::Iota)) return at.index[static_cast<size_t>(node->i(Attr::Dim, 0))];
+    if (node->is(Ops::Const) || node->is(Ops::Var)) return node;
+    throw CompileError(Diagnostic{.code = ErrorCode::E301,
+                                  .where = "",
+                                  .message = std::string(name(node->op)) + " cannot appear in a tensor graph",
+                                  .note = ""});
+  }
+
+  /// The value of a node that is computed at `use`, from its sources' values.
+  Ref compute(Ref node, const Use& use) {
+    if (node->cls() == OpClass::Leaf) return leaf_value(node, use.at);
+    std::vector<Ref> src;
+    for (size_t i = 0; i < use.source_use.size(); ++i) src.push_back(state(node->src[i]).uses[use.source_use[i]].value);
+    if (node->is(Ops::Pad)) {
+      Ref gate = state(node->src[0]).uses[use.source_use[0]].at.gate;
+      bool gated_load = src[0]->is(Ops::Load) && src[0]->src.size() == 4 && src[0]->src[2] == gate;
+      return !gate || gated_load ? src[0] : where(gate, src[0], ctx_.constant(node->dtype, 0));
+    }
+    if (node->cls() == OpClass::Movement) return src[0];
+    if (!node->is(Ops::Reduce)) return ctx_.make(node->op, node->dtype, src, *node->attrs);
+    if (use.reduce_ranges.empty()) return src[0];
+    src.insert(src.end(), use.reduce_ranges.begin(), use.reduce_ranges.end());
+    return ctx_.make(Ops::Reduce, node->dtype, src, {{Attr::Kind, node->s(Attr::Kind)}});
+  }
+
+  /// Values of a staged node: the stage over its own ranges, picked at each use.
+  void stage(State& s) {
+    std::vector<size_t> axes;
+    std::copy_if(s.fresh.begin(), s.fresh.end(), std::back_inserter(axes),
+                 [&](size_t a) { return s.inner.at.index[a]->is(Ops::Range); });
+    std::vector<Ref> src = {s.inner.value};
+    for (size_t axis : axes) src.push_back(s.inner.at.index[axis]);
+    Ref node =
+        axes.empty() ? s.inner.value : ctx_.make(Ops::Stage, DType::Void, src, {{Attr::Space, std::string("scratch")}});
+    for (Use& use : s.uses) {
+      std::vector<Ref> at = {node};
+      for (size_t axis : axes) at.push_back(use.at.index[axis]);
+      use.value = axes.empty() ? node : ctx_.make(Ops::Pick, DType::Void, at);
+    }
+  }
+
+  Ref build() {
+    std::vector<KernelDraft> kernels;
+    int64_t buffers = 0;
+    for (Ref node : order_) {
+      State& s = state(node);
+      if (node->dtype == DType::Void) continue;
+      if (s.fusion == Fusion::Inline) {
+        for (Use& use : s.uses) use.value = compute(node, use);
+        continue;
+      }
+      s.inner.value = compute(node, s.inner);
+      if (s.fusion == Fusion::Stage) {
+        stage(s);
+        continue;
+      }
+      if (!s.storage)
+        s.storage = ctx_.make(Ops::Buffer, node->dtype, node->shape,
+                              {{Attr::Slot, buffers++}, {Attr::Space, std::string("global")}});
+      kernels.push_back({s.storage, flat_index(ctx_, s.inner.at.index, node->shape), s.inner.value});
+      for (Use& use : s.uses) use.value = load(s.storage, use.at);
+    }
+    for (Ref store : root_->src[0]->src) add_copy(store, kernels);
+    return make_plan(root_, kernels);
+  }
+
+  /// A store of a leaf, or a second store of one value, is a kernel that copies.
+  void add_copy(Ref store, std::vector<KernelDraft>& kernels) {
+    Ref out = store->src[0], value = store->src[1];
+    if (state(value).storage == out) return;
+    Position at;
+    for (Ref dim : out->shape) at.index.push_back(fresh_range(dim, "loop"));
+    Ref copied = value->cls() == OpClass::Leaf ? leaf_value(value, at) : load(state(value).storage, at);
+    kernels.push_back({out, flat_index(ctx_, at.index, out->shape), copied});
+  }
+
+  static constexpr size_t kMaxUses = 16; // beyond this, one more kernel is cheaper than one more copy of the index math
+  Context& ctx_;
+  Ref root_;
+  FusionPolicy policy_;
+  std::vector<Ref> order_;
+  size_t size_; // nodes that existed before this pass: the side tables' size
+  std::vector<bool> realized_;
+  std::vector<double> cost_;
+  std::vector<State> state_;
+  int64_t next_range_ = 0;
+};
+
+} // namespace
+
+Ref rangeify(Ref root, FusionPolicy policy) { return Rangeify(root, policy).run(); }
+
+} // namespace tgc

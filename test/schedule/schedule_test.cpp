@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Scheduling and lowering keep meaning: every graph here is evaluated as a tensor graph, as scheduled kernels, as
+// optimised kernels and as linear kernels, and all four agree.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "rewrite/lower/expand.h"
+#include "rewrite/lower/linearize.h"
+#include "rewrite/lower/stage.h"
+#include "rewrite/rewrite.h"
+#include "schedule/memory_plan.h"
+#include "schedule/optimize.h"
+#include "schedule/rangeify.h"
+#include "uop/eval.h"
+#include "uop/text.h"
+
+using namespace tgc;
+
+namespace {
+
+TargetInfo wide_target(bool fma = false) {
+  TargetInfo t;
+  t.device = "cpu";
+  t.vector_bytes = 32;
+  t.vector_registers = 16;
+  t.ops.set();
+  t.ops.set(static_cast<size_t>(Ops::Fma), fma);
+  t.dtypes.set();
+  return t;
+}
+
+Ref map_kernels(Ref plan, const std::function<Ref(Ref)>& change) {
+  Context& ctx = *plan->ctx;
+  std::vector<Ref> calls;
+  for (Ref call : plan->src[0]->src) {
+    std::vector<Ref> src(call->src.begin(), call->src.end());
+    src[0] = change(src[0]);
+    calls.push_back(ctx.make(Ops::Call, DType::Void, src));
+  }
+  return ctx.make(Ops::Func, DType::Void, {ctx.make(Ops::Linear, DType::Void, calls)}, *plan->attrs);
+}
+
+std::vector<HostTensor> random_inputs(const Module& m, const VarValues& vars, unsigned seed) {
+  std::map<int64_t, Ref> params;
+  std::vector<Ref> stored;
+  for (Ref n : toposort(m.root)) {
+    if (n->is(Ops::Param)) params[n->i(Attr::Slot)] = n;
+    if (n->is(Ops::Store)) stored.push_back(n->src[0]);
+  }
+  std::vector<HostTensor> inputs;
+  for (const auto& [slot, p] : params) {
+    if (std::find(stored.begin(), stored.end(), p) != stored.end()) continue;
+    std::vector<int64_t> shape;
+    for (Ref d : p->shape) shape.push_back(eval_index(d, vars));
+    HostTensor t = zeros(p->dtype, shape);
+    for (int64_t i = 0; i < t.numel(); ++i) {
+      seed = seed * 1664525u + 1013904223u;
+      t.set(i, static_cast<double>(seed >> 20) / 2048.0 - 1);
+    }
+    inputs.push_back(t);
+  }
+  return inputs;
+}
+
+void expect_close(const std::vector<HostTensor>& a, const std::vector<HostTensor>& b, const char* stage,
+                  const std::string& text) {
+  ASSERT_EQ(a.size(), b.size()) << stage;
+  for (size_t o = 0; o < a.size(); ++o)
+    for (int64_t i = 0; i < a[o].numel(); ++i) {
+      double x = a[o].at(i), y = b[o].at(i);
+      if (std::isnan(x) && std::isnan(y)) continue;
+      ASSERT_NEAR(x, y, 1e-5 * (1 + std::fabs(x))) << stage << " output " << o << " element " << i << "\n" << text;
+    }
+}
+
+/// A graph under construction.
+struct Graph {
+  Module m;
+  Context& ctx = *m.ctx;
+  int64_t slots = 0;
+  std::vector<Ref> stores;
+
+  std::vector<Ref> dims(std::initializer_list<int64_t> shape) {
+    std::vector<Ref> out;
+    for (int64_t d : shape) out.push_back(ctx.index(d));
+    return out;
+  }
+  Ref param(std::vector<Ref> shape, DType t = DType::F32) {
+    return ctx.make(Ops::Param, t, shape, {{Attr::Slot, slots++}});
+  }
+  Ref param(std::initializer_list<int64_t> shape) { return param(dims(shape)); }
+  Ref move(Ops op, Ref x, std::vector<Ref> operands) {
+    operands.insert(operands.begin(), x);
+    return ctx.make(op, x->dtype, operands);
+  }
+  Ref move(Ops op, Ref x, std::initializer_list<int64_t> operands) { return move(op, x, dims(operands)); }
+  Ref permute(Ref x, std::vector<int64_t> axes) { return ctx.make(Ops::Permute, x->dtype, {x}, {{Attr::Axes, axes}}); }
+  Ref reduce(Ref x, const char* kind, std::vector<int64_t> axes) {
+    return ctx.make(Ops::Reduce, x->dtype, {x}, {{Attr::Kind, std::string(kind)}, {Attr::Axes, axes}});
+  }
+  Ref full(double value, Refs shape) {
+    std::vector<Ref> ones(shape.size(), ctx.index(1));
+    return move(Ops::Expand, move(Ops::Reshape, ctx.constant(DType::F32, value), ones), {shape.begin(), shape.end()});
+  }
+  /// x [m,k] @ w [k,n]
+  Ref matmul(Ref x, Ref w) {
+    Ref m_ = x->shape[0], k = x->shape[1], n = w->shape[1], one = ctx.index(1);
+    Ref a = move(Ops::Expand, move(Ops::Reshape, x, {m_, one, k}), {m_, n, k});
+    Ref b = move(Ops::Expand, move(Ops::Reshape, permute(w, {1, 0}), {one, n, k}), {m_, n, k});
+    return reduce(a * b, "add", {2});
+  }
+  /// b [n] over [m,n]
+  Ref row(Ref b, Ref like) {
+    return move(Ops::Expand, move(Ops::Reshape, b, {ctx.index(1), like->shape[1]}),
+                {like->shape.begin(), like->shape.end()});
+  }
+  /// c [m] over [m,n]
+  Ref column(Ref c, Ref like) {
+    return move(Ops::Expand, move(Ops::Reshape, c, {like->shape[0], ctx.index(1)}),
+                {like->shape.begin(), like->shape.end()});
+  }
+  Ref softmax(Ref x) {
+    Ref e = unary(Ops::Exp, x - column(reduce(x, "max", {1}), x));
+    return binary(Ops::Div, e, column(reduce(e, "add", {1}), e));
+  }
+  Graph& output(Ref value) {
+    Ref out = param({value->shape.begin(), value->shape.end()}, value->dtype);
+    stores.push_back(ctx.make(Ops::Store, DType::Void, {out, value}));
+    return *this;
+  }
+  Module& done() {
+    m.root = ctx.make(Ops::Func, DType::Void, {ctx.make(Ops::Sink, DType::Void, stores)},
+                      {{Attr::Name, std::string("main")}});
+    return m;
+  }
+};
+
+/// Evaluates at every level; returns the number of kernels.
+size_t check(Graph& graph, const VarValues& vars = {}) {
+  Module& m = graph.done();
+  std::vector<HostTensor> inputs = random_inputs(m, vars, 1);
+  std::vector<HostTensor> want = eval(m, inputs, vars);
+  m.root = rangeify(m.root);
+  expect_close(want, eval(m, inputs, vars), "kernels", print(m));
+  size_t kernels = m.root->src[0]->src.size();
+  m.root = plan_memory(m.root);
+  expect_close(want, eval(m, inputs, vars), "plan", print(m));
+  Ref scheduled = map_kernels(m.root, lower_stage);
+  m.root = scheduled;
+  std::string staged = print(m);
+  bool scratch = staged.find("scratch") != std::string::npos; // evaluated in linear form only
+  if (!scratch) expect_close(want, eval(m, inputs, vars), "stage", staged);
+  TargetInfo target = wide_target();
+  m.root = optimize_plan(scheduled, target);
+  std::string optimized = print(m);
+  if (!scratch) expect_close(want, eval(m, inputs, vars), "opt", optimized);
+  m.root = map_kernels(m.root, [](Ref k) { return order_sums(lower_access(simplify(expand(k)))); });
+  std::string expanded = print(m);
+  m.root = map_kernels(m.root, [&](Ref k) { return linearize(k, target); });
+  if (std::getenv("SHOW")) puts((optimized + print(m)).c_str());
+  expect_close(want, eval(m, inputs, vars), "linear", optimized + expanded + print(m));
+  return kernels;
+}
+
+} // namespace
+
+TEST(Schedule, ElementwiseIsOneKernel) {
+  Graph g;
+  Ref x = g.param({3, 37});
+  EXPECT_EQ(check(g.output(x * x)), 1U);
+}
+
+TEST(Schedule, MatmulBiasReluIsOneKernel) {
+  for (int64_t n : {16, 32, 37}) {
+    Graph g;
+    Ref x = g.param({12, 8}), w = g.param({8, n}), b = g.param({n});
+    Ref y = g.matmul(x, w);
+    y = y + g.row(b, y);
+    EXPECT_EQ(check(g.output(binary(Ops::Max, y, g.full(0, y->shape)))), 1U) << n;
+  }
+}
+
+TEST(Schedule, SoftmaxIsOneKernel) {
+  for (int64_t n : {5, 8, 40, 37}) {
+    Graph g;
+    EXPECT_EQ(check(g.output(g.softmax(g.param({6, n})))), 1U) << n;
+  }
+}
+
+TEST(Schedule, MatmulThenSoftmaxIsTwoKernels) {
+  Graph g;
+  Ref x = g.param({5, 96}), w = g.param({96, 10});
+  EXPECT_EQ(check(g.output(g.softmax(g.matmul(x, w)))), 2U);
+}
+
+TEST(Schedule, SymbolicRows) {
+  Graph g;
+  Ref n = g.ctx.var("n", 1, 1024), x = g.param({n, g.ctx.index(24)}), w = g.param({24, 20});
+  Ref y = g.matmul(x, w);
+  EXPECT_EQ(check(g.output(binary(Ops::Max, y, g.full(0, y->shape))), {{"n", 7}}), 1U);
+}
+
+TEST(Schedule, MovementChainsCostNoKernel) {
+  Graph g;
+  Ref x = g.param({4, 6, 10});
+  Ref y = g.permute(g.move(Ops::Reshape, x, {4, 2, 3, 10}), {2, 0, 3, 1}); // [3,4,10,2]
+  y = g.move(Ops::Pad, y, {0, 1, 2, 0, 1, 0, 3, 0});                       // [4,5,15,2]
+  y = g.ctx.make(Ops::Flip, y->dtype, {y}, {{Attr::Axes, std::vector<int64_t>{1, 2}}});
+  y = g.move(Ops::Shrink, y, {0, 1, 3, 0, 4, 4, 11, 2}); // [4,4,11,2]
+  y = g.move(Ops::Reshape, y, {16, 22});
+  EXPECT_EQ(check(g.output(y + g.full(1, y->shape))), 1U);
+}
+
+TEST(Schedule, ReductionsInsideReductions) {
+  Graph g;
+  Ref x = g.param({7, 33});
+  Ref mean = g.reduce(x, "add", {1}) * g.full(1.0 / 33, std::vector<Ref>{g.ctx.index(7)});
+  Ref d = x - g.column(mean, x);
+  EXPECT_EQ(check(g.output(g.reduce(d * d, "add", {1})).output(g.reduce(g.reduce(x, "max", {1}), "min", {0}))), 3U);
+}
+
+TEST(Schedule, CopiesAndSecondStores) {
+  Graph g;
+  Ref x = g.param({5, 5}), y = x + x;
+  EXPECT_EQ(check(g.output(x).output(y).output(y).output(g.permute(x, {1, 0})).output(g.full(2, x->shape))), 5U);
+}
