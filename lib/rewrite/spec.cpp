@@ -152,14 +152,12 @@ Ref on_target(Match& m) {
   };
   return yes_if(target->supports(x->op) && has_type(x) && std::all_of(x->src.begin(), x->src.end(), has_type), m);
 }
-/// What is left of a reduction is over dims: lanes and registers.
-Ref dims_reduce(Match& m) { return yes_if(m.root()->has(Attr::Axes) && m.root()->src.size() == 1, m); }
-
 const PatternMatcher& lowered_rules() {
   static const PatternMatcher rules = [] {
     std::vector<Rule> all = kernel_common();
     all.push_back({"elementwise", elementwise(), on_target});
-    all.push_back({"reduce", op_any_sources({Ops::Reduce}), dims_reduce});
+    all.push_back({"reduce", op_any_sources({Ops::Reduce}),
+                   [](Match& m) { return yes_if(all_ranges(m.root()->src.subspan(1)), m); }});
     all.push_back({"end", op_any_sources({Ops::End}), graph_end});
     all.push_back({"sink", op_any_sources({Ops::Sink}), effects_only});
     all.push_back({"func", op(Ops::Func, {any()}), func_of_sink});
@@ -200,7 +198,8 @@ const PatternMatcher& linear_rules() {
     all.push_back({"range", op(Ops::Range, {any()}), executable_range});
     all.push_back({"end", op(Ops::End, {X}), [](Match& m) { return yes_if(m[X]->is(Ops::Range), m); }});
     all.push_back({"elementwise", elementwise(), on_target});
-    all.push_back({"reduce", op_any_sources({Ops::Reduce}), dims_reduce});
+    all.push_back({"reduce", op_any_sources({Ops::Reduce}),
+                   [](Match& m) { return yes_if(all_ranges(m.root()->src.subspan(1)), m); }});
     all.push_back({"linear", op_any_sources({Ops::Linear}), in_order});
     all.push_back({"func", op(Ops::Func, {any()}), func_of_linear});
     return PatternMatcher("spec-linear", std::move(all));

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Constant folding of whole kernels. Scheduling has already put every value computed from weights into kernels like any
+// other; here the ones with nothing but weights as inputs have their output declared a weight. Size is the policy: a
+// folded weight may not be larger than its sources together, so broadcasting never inflates a bundle.
+#include "schedule/constants.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+
+namespace tgc {
+namespace {
+
+std::optional<double> bytes(Ref storage) {
+  std::optional<int64_t> n = dim_int(numel(*storage->ctx, storage->shape));
+  if (!n) return std::nullopt;
+  return static_cast<double>(*n) * byte_size(storage->dtype);
+}
+
+bool folds(Ref call) {
+  if (!call->src[1]->is(Ops::Buffer) || call->src.size() < 3) return false;
+  double source = 0;
+  for (Ref argument : call->src.subspan(2)) {
+    if (!argument->is(Ops::Weight)) return false;
+    source += bytes(argument).value_or(0);
+  }
+  std::optional<double> result = bytes(call->src[1]);
+  return result && *result <= source;
+}
+
+} // namespace
+
+bool is_constant_call(Ref call) { return call->src[1]->is(Ops::Weight); }
+
+Ref mark_constants(Ref plan) {
+  Context& ctx = *plan->ctx;
+  std::vector<std::pair<Ref, Ref>> replaced;
+  std::vector<Ref> calls;
+  for (Ref call : plan->src[0]->src) {
+    std::vector<Ref> src(call->src.begin(), call->src.end());
+    for (Ref& s : src)
+      for (const auto& [from, to] : replaced)
+        if (s == from) s = to;
+    Ref changed = ctx.make(Ops::Call, DType::Void, src);
+    if (folds(changed)) {
+      char key[32];
+      std::snprintf(key, sizeof key, "fold/%016llx", static_cast<unsigned long long>(changed->hash));
+      Ref weight = ctx.make(Ops::Weight, src[1]->dtype, src[1]->shape, {{Attr::Key, std::string(key)}});
+      replaced.emplace_back(src[1], weight);
+      src[1] = weight;
+      changed = ctx.make(Ops::Call, DType::Void, src);
+    }
+    calls.push_back(changed);
+  }
+  return ctx.make(Ops::Func, DType::Void, {ctx.make(Ops::Linear, DType::Void, calls)}, *plan->attrs);
+}
+
+} // namespace tgc

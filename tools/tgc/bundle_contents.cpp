@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// From a plan to the tables of a bundle. Everything is read off the plan: storage nodes are the tables' rows, calls the
+// steps. Estimates count what the linear kernel does: element operations times the extents of the loops around them,
+// and each argument's bytes once.
+#include "tgc/bundle_contents.h"
+
+#include <algorithm>
+
+#include "tgc/passes.h"
+
+namespace tgc {
+namespace {
+
+struct ById {
+  bool operator()(Ref a, Ref b) const { return a->id < b->id; }
+};
+
+/// Storage of the plan in order of first use, and its row in the bundle's tables.
+class Contents {
+public:
+  explicit Contents(const Compilation& c) : c_(c), ctx_(*c.module.ctx) {}
+
+  BundleContents run() {
+    collect_vars();
+    collect_tensors();
+    std::vector<Ref> kernels = kernels_of(c_.module.root);
+    for (Ref kernel : kernels) out_.kernels.push_back(describe(kernel));
+    for (Ref call : c_.module.root->src[0]->src) {
+      BundleContents::Step step;
+      step.kernel = static_cast<int>(std::find(kernels.begin(), kernels.end(), call->src[0]) - kernels.begin());
+      for (Ref argument : call->src.subspan(1)) step.args.push_back(argument_of(argument));
+      out_.steps.push_back(std::move(step));
+    }
+    return std::move(out_);
+  }
+
+private:
+  void collect_vars() {
+    for (Ref node : toposort(c_.module.root, true))
+      if (node->is(Ops::Var)) out_.vars.push_back({node->s(Attr::Name), node->i(Attr::Min), node->i(Attr::Max)});
+  }
+
+  void collect_tensors() {
+    std::map<int64_t, Ref> params;
+    std::vector<Ref> written;
+    for (Ref call : c_.module.root->src[0]->src)
+      for (Ref argument : call->src.subspan(1)) {
+        if (!argument->is(Ops::Param)) continue;
+        params[argument->i(Attr::Slot)] = argument;
+        if (argument == call->src[1]) written.push_back(argument);
+      }
+    for (const auto& [slot, param] : params) {
+      bool output = std::find(written.begin(), written.end(), param) != written.end();
+      auto& table = output ? out_.outputs : out_.inputs;
+      rows_[param] = {output ? BundleContents::Arg::Kind::Output : BundleContents::Arg::Kind::Input,
+                      static_cast<int>(table.size())};
+      table.push_back({param->s(Attr::Name, (output ? "output" : "input") + std::to_string(table.size())),
+                       param->dtype,
+                       {param->shape.begin(), param->shape.end()}});
+    }
+  }
+
+  Ref bytes_of(Ref storage) const {
+    return dim_mul(numel(ctx_, storage->shape), ctx_.index(byte_size(storage->dtype)));
+  }
+
+  BundleContents::Arg argument_of(Ref storage) {
+    auto known = rows_.find(storage);
+    if (known != rows_.end()) return known->second;
+    BundleContents::Arg row{BundleContents::Arg::Kind::Buffer, static_cast<int>(out_.buffers.size())};
+    if (storage->is(Ops::Weight)) {
+      const std::string& key = storage->s(Attr::Key);
+      auto data = c_.module.weights.find(key);
+      if (data == c_.module.weights.end())
+        throw CompileError(Diagnostic{.code = ErrorCode::E206,
+                                      .where = c_.module.source,
+                                      .message = "weight \"" + key + "\" has no data",
+                                      .note = ""});
+      row = {BundleContents::Arg::Kind::Weight, static_cast<int>(out_.weights.size())};
+      out_.weights.push_back({key, data->second, static_cast<uint64_t>(*dim_int(bytes_of(storage)))});
+    } else {
+      out_.buffers.push_back({bytes_of(storage), static_cast<int>(storage->i(Attr::Slot))});
+    }
+    rows_[storage] = row;
+    return row;
+  }
+
+  BundleContents::Kernel describe(Ref kernel) const {
+    BundleContents::Kernel k;
+    k.name = kernel->s(Attr::Name);
+    k.opts = kernel->s(Attr::Opts, "");
+    k.scratch_bytes = ctx_.index(scratch_bytes(kernel));
+    k.chunks = ctx_.index(1);
+    k.flops = k.bytes = ctx_.index(0);
+    std::vector<Ref> trips = {ctx_.index(1)};
+    for (Ref node : kernel->src[0]->src) {
+      if (node->is(Ops::Range)) {
+        trips.push_back(dim_mul(trips.back(), node->src[0]));
+        if (node->s(Attr::Axis) == "thread") k.chunks = node->src[0];
+      } else if (node->is(Ops::End)) {
+        trips.pop_back();
+      } else if (is_float(node->dtype) && node->cls() != OpClass::Memory && node->cls() != OpClass::Leaf &&
+                 !node->is(Ops::After)) {
+        Ref lanes = dim_mul(numel(ctx_, node->shape), ctx_.index(node->is(Ops::Fma) ? 2 : 1));
+        k.flops = dim_add(k.flops, dim_mul(trips.back(), lanes));
+      }
+    }
+    for (Ref node : toposort(kernel))
+      if (node->is(Ops::Param)) k.bytes = dim_add(k.bytes, bytes_of(node));
+    return k;
+  }
+
+  const Compilation& c_;
+  Context& ctx_;
+  BundleContents out_;
+  std::map<Ref, BundleContents::Arg, ById> rows_;
+};
+
+const char* numerics_name(Numerics n) {
+  return n == Numerics::Strict ? "strict" : n == Numerics::Fast ? "fast" : "standard";
+}
+
+} // namespace
+
+BundleContents bundle_contents(const Compilation& c, const CompileOptions& options) {
+  BundleContents out = Contents(c).run();
+  out.features = c.target.features;
+  std::string target = c.target.device + ":" + c.target.renderer + ":" + c.target.arch;
+  out.meta = {{"tool", "tgc " TGC_VERSION},
+              {"target", target},
+              {"numerics", numerics_name(options.numerics)}};
+  return out;
+}
+
+} // namespace tgc

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The command line's verbs. Whatever is printed for a user to read on (a stage, a listing) goes to standard output, or
+// to -o where one is given; what is said about the work goes to standard error.
+#include "tgc/driver.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "tgc/boundary.h"
+#include "tgc/passes.h"
+#include "tgc/verify.h"
+#include "tgc/weights.h"
+#include "uop/text.h"
+
+namespace tgc {
+namespace {
+
+/// --emit=STAGE is a --stop-after; the last two render as well.
+struct EmitStage {
+  const char* name;
+  const char* last_pass; ///< null: nothing runs; "": all
+};
+constexpr EmitStage kEmit[] = {{"uops", nullptr},    {"kernels", "mark-constants"},
+                               {"plan", "optimize"}, {"linear", ""},
+                               {"source", ""},       {"asm", ""}};
+
+void print_passes() {
+  for (std::span<const Pass> table : {graph_passes(), kernel_passes()})
+    for (const Pass& p : table)
+      std::printf("%-9s %-15s %-9s -> %-9s%s %s\n", p.stage, p.name, p.needs ? p.needs : "",
+                  p.establishes ? p.establishes : "", p.optional ? " (optional)" : "           ", p.doc);
+}
+
+void print_targets() {
+  for (const TargetRow& row : list_targets()) {
+    std::printf("%s %s:%s  %s  %s\n", row.is_default ? "*" : " ", row.device.c_str(), row.renderer.c_str(),
+                row.state.ok ? "PASS" : "FAIL", row.doc.c_str());
+    if (!row.state.ok) std::printf("      %s; %s\n", row.state.reason.c_str(), row.state.remedy.c_str());
+    std::string archs;
+    for (const std::string& a : row.archs) archs += " " + a;
+    std::printf("      arch:%s\n", archs.c_str());
+  }
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  if (path.empty()) {
+    std::fputs(text.c_str(), stdout);
+    return;
+  }
+  OutputFile file(path);
+  std::FILE* f = std::fopen(file.writing().c_str(), "wb");
+  bool ok = f && std::fwrite(text.data(), 1, text.size(), f) == text.size();
+  if (f) ok = std::fclose(f) == 0 && ok;
+  if (!ok)
+    throw CompileError(Diagnostic{.code = ErrorCode::E502, .where = path, .message = "cannot be written", .note = ""});
+  file.commit();
+}
+
+std::string sources_text(const Compilation& c) {
+  std::string text;
+  for (const KernelSource& s : c.sources) text += s.text + "\n";
+  return text;
+}
+
+std::string assembly_text(const Compilation& c) {
+  std::string text;
+  for (const KernelSource& s : c.sources) text += c.renderer->assembly(s, c.target) + "\n";
+  return text;
+}
+
+int kernel_count(const Compilation& c) { return static_cast<int>(kernels_of(c.module.root).size()); }
+
+/// Prints what --emit or --stop-after asks for.
+Exit emit(Compilation& c, const Options& options, CompileOptions& compile) {
+  const EmitStage* stage = nullptr;
+  for (const EmitStage& s : kEmit)
+    if (options.emit == s.name) stage = &s;
+  bool runs = !stage || stage->last_pass;
+  if (stage && stage->last_pass && *stage->last_pass && options.stop_after.empty())
+    compile.passes.stop_after = stage->last_pass;
+  if (runs) run_pipeline(c, compile);
+  bool rendered = stage && (options.emit == "source" || options.emit == "asm");
+  if (!rendered) {
+    write_text(options.output, print(c.module));
+    return Exit::Ok;
+  }
+  fold_constants(c);
+  render(c);
+  write_text(options.output, options.emit == "source" ? sources_text(c) : assembly_text(c));
+  return Exit::Ok;
+}
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// "-v" lines: what a stage made and how long it took.
+class Progress {
+public:
+  explicit Progress(bool on) : on_(on) {}
+  void stage(const char* name, const std::string& what) {
+    double t = now();
+    if (on_) std::fprintf(stderr, "%-9s %7.1f ms  %s\n", name, (t - last_) * 1e3, what.c_str());
+    last_ = t;
+  }
+
+private:
+  bool on_;
+  double last_ = now();
+};
+
+} // namespace
+
+CompileOptions compile_options(const Options& options) {
+  CompileOptions c;
+  c.target = options.target;
+  c.numerics = options.numerics;
+  c.jobs = options.jobs > 0 ? options.jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  c.import.folder = options.model_dir;
+  for (const DimBound& d : options.dims) c.import.dims[d.name] = {d.lo, d.hi};
+  c.passes.disabled = {options.disable_passes.begin(), options.disable_passes.end()};
+  c.passes.only = {options.only.begin(), options.only.end()};
+  c.passes.start_before = options.start_before;
+  c.passes.stop_after = options.stop_after;
+  c.disabled_rules = {options.disable_rules.begin(), options.disable_rules.end()};
+  std::vector<std::string> print_after = options.print_after;
+  bool timed = options.time_passes || options.verbosity > 1;
+  c.after_pass = [print_after, timed](const Pass& pass, const Module& module, double seconds) {
+    if (timed) std::fprintf(stderr, "pass      %7.1f ms  %s\n", seconds * 1e3, pass.name);
+    if (std::find(print_after.begin(), print_after.end(), pass.name) != print_after.end())
+      std::printf("; after %s\n%s", pass.name, print(module).c_str());
+  };
+  return c;
+}
+
+Exit run_tgc(const Options& options) {
+  if (options.list_passes) return print_passes(), Exit::Ok;
+  if (options.list_targets) return print_targets(), Exit::Ok;
+  CompileOptions compile = compile_options(options);
+  Progress progress(options.verbosity > 0);
+  Compilation c = start_compilation(options.model, compile);
+  open_weights(c.module);
+  progress.stage("import", std::to_string(toposort(c.module.root).size()) + " nodes, " +
+                               std::to_string(c.module.weights.size()) + " weights");
+  if (!options.emit.empty() || !options.stop_after.empty()) return emit(c, options, compile);
+  Verifier verifier(c, options.verify, compile);
+  run_pipeline(c, compile);
+  progress.stage("schedule", std::to_string(kernel_count(c)) + " kernels, " +
+                                 std::to_string(c.module.root->src[0]->src.size()) + " steps");
+  fold_constants(c);
+  progress.stage("fold", "weights made at compile time");
+  render(c);
+  progress.stage("render", std::to_string(sources_text(c).size()) + " bytes of source");
+  BundleContents contents = assemble(c, compile);
+  progress.stage("compile", std::to_string(contents.code.size()) + " bytes of code");
+  if (options.check) return Exit::Ok;
+  write_bundle(contents, options.output);
+  progress.stage("write", options.output);
+  return verifier.run(options.output) ? Exit::Ok : Exit::Differ;
+}
+
+} // namespace tgc

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass table. A pass is a function from one root to one root that states what must hold before it and what holds
+// after it; the loop in rewrite/pass.cpp does the rest (verify, time, print, stop). Scheduling passes see the whole
+// graph; from "expand" on a pass sees one kernel.
+#include "tgc/passes.h"
+
+#include <algorithm>
+
+#include "rewrite/lower/expand.h"
+#include "rewrite/lower/linearize.h"
+#include "rewrite/lower/stage.h"
+#include "rewrite/rewrite.h"
+#if __has_include("rewrite/rules/decompose.h")
+#include "rewrite/rules/decompose.h"
+#endif
+#include "rewrite/rules/symbolic.h"
+#include "schedule/constants.h"
+#include "schedule/memory_plan.h"
+#include "schedule/optimize.h"
+#include "schedule/rangeify.h"
+
+namespace tgc {
+namespace {
+
+Ref simplify_pass(Ref root, PassContext& context) {
+  return graph_rewrite(root, symbolic(), context, {.name = "symbolic"});
+}
+
+// clang-format off
+constexpr Pass kGraphPasses[] = {
+    {"simplify-graph", "import",   simplify_pass,
+     "tensor", "tensor", true,  "folds constants and identities of the tensor graph"},
+    {"rangeify",       "schedule", [](Ref root, PassContext&) { return rangeify(root); },
+     "tensor", "plan",   false, "decides which values live in memory and cuts the graph into kernels over ranges"},
+    {"mark-constants", "schedule", [](Ref root, PassContext&) { return mark_constants(root); },
+     "plan",   "plan",   true,  "turns buffers computed from weights alone into weights made at compile time"},
+    {"plan-memory",    "schedule", [](Ref root, PassContext&) { return plan_memory(root); },
+     "plan",   "plan",   true,  "lets buffers whose lives do not overlap share a slot of the arena"},
+    {"lower-stage",    "schedule", [](Ref root, PassContext&) { return map_kernels(root, lower_stage); },
+     "plan",   "plan",   false, "gives staged values scratch storage"},
+    {"optimize",       "schedule", [](Ref root, PassContext& c) { return optimize_plan(root, *c.target); },
+     "plan",   "plan",   true,  "splits, orders, tiles, threads and packs for the target (opts)"},
+};
+constexpr Pass kKernelPasses[] = {
+    {"expand",        "rewrite", [](Ref kernel, PassContext&) { return expand(kernel); },
+     "kernel",  "kernel",  false, "turns upcast and lane ranges into dims of shaped values"},
+    {"simplify",      "rewrite", simplify_pass,
+     "kernel",  "kernel",  true,  "folds constants and canonicalises index arithmetic"},
+    {"lower-access",  "rewrite", [](Ref kernel, PassContext&) { return lower_access(kernel); },
+     "kernel",  "kernel",  false, "marks contiguous vector loads and stores"},
+#if __has_include("rewrite/rules/decompose.h")
+    {"decompose",     "rewrite", [](Ref kernel, PassContext& c) {
+       return graph_rewrite(kernel, decompositions(*c.target), c, {.name = "decompose"}); },
+     "kernel",  "lowered", false, "expresses ops and types the target lacks by those it has"},
+#else
+    {"decompose",     "rewrite", [](Ref kernel, PassContext&) { return kernel; }, "kernel",  "lowered", false, ""},
+#endif
+    {"order-sums",    "rewrite", [](Ref kernel, PassContext&) { return order_sums(kernel); },
+     "lowered", "lowered", true,  "re-associates index sums so that outer loops' terms can be hoisted"},
+    {"linearize",     "rewrite", [](Ref kernel, PassContext& c) { return linearize(kernel, *c.target); },
+     "lowered", "linear",  false, "orders the instructions and makes loops and accumulators explicit"},
+};
+// clang-format on
+
+} // namespace
+
+std::span<const Pass> graph_passes() { return kGraphPasses; }
+std::span<const Pass> kernel_passes() { return kKernelPasses; }
+
+Ref map_kernels(Ref plan, const std::function<Ref(Ref)>& change) {
+  Context& ctx = *plan->ctx;
+  std::vector<std::pair<Ref, Ref>> changed;
+  for (Ref kernel : kernels_of(plan)) changed.emplace_back(kernel, change(kernel));
+  std::vector<Ref> calls;
+  for (Ref call : plan->src[0]->src) {
+    std::vector<Ref> src(call->src.begin(), call->src.end());
+    src[0] = std::find_if(changed.begin(), changed.end(), [&](const auto& c) { return c.first == src[0]; })->second;
+    calls.push_back(ctx.make(Ops::Call, DType::Void, src));
+  }
+  return ctx.make(Ops::Func, DType::Void, {ctx.make(Ops::Linear, DType::Void, calls)}, *plan->attrs);
+}
+
+std::vector<Ref> kernels_of(Ref plan) {
+  std::vector<Ref> kernels;
+  std::vector<bool> seen(plan->ctx->size());
+  for (Ref call : plan->src[0]->src) {
+    if (seen[call->src[0]->id]) continue;
+    seen[call->src[0]->id] = true;
+    kernels.push_back(call->src[0]);
+  }
+  return kernels;
+}
+
+} // namespace tgc

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Does the compiled model compute what the model means? The reference interpreter judges. Inputs are seeded, so a
+// failure repeats; symbolic dims take a small value within their bounds. Tolerance: an element may differ by kRelative
+// of itself plus kAbsolute of the output's largest element, which covers reordered sums and 2 ULP functions.
+#include "tgc/verify.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <map>
+
+#include "runtime/tgrt.h"
+#include "tgc/weights.h"
+
+namespace tgc {
+namespace {
+
+constexpr double kRelative = 1e-3, kAbsolute = 1e-5;
+
+struct Difference {
+  double worst = 0; ///< largest |a - b|
+  double scale = 0; ///< largest |reference|
+  bool agrees = true;
+};
+
+Difference compare(const HostTensor& want, const HostTensor& got) {
+  Difference d;
+  if (want.shape != got.shape || want.dtype != got.dtype) return {0, 0, false};
+  for (int64_t i = 0; i < want.numel(); ++i)
+    if (std::isfinite(want.at(i))) d.scale = std::max(d.scale, std::fabs(want.at(i)));
+  for (int64_t i = 0; i < want.numel(); ++i) {
+    double a = want.at(i), b = got.at(i);
+    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    double error = std::fabs(a - b);
+    d.worst = std::isnan(error) ? INFINITY : std::max(d.worst, error);
+    d.agrees &= error <= kRelative * std::fabs(a) + kAbsolute * d.scale;
+  }
+  return d;
+}
+
+/// Params of a graph that are only read, by slot.
+std::map<int64_t, Ref> graph_inputs(Ref root) {
+  std::map<int64_t, Ref> inputs;
+  std::vector<Ref> written;
+  for (Ref node : toposort(root)) {
+    if (node->is(Ops::Param)) inputs[node->i(Attr::Slot)] = node;
+    if (node->is(Ops::Store)) written.push_back(node->src[0]);
+  }
+  std::erase_if(inputs,
+                [&](const auto& p) { return std::find(written.begin(), written.end(), p.second) != written.end(); });
+  return inputs;
+}
+
+HostTensor random_tensor(DType dtype, std::vector<int64_t> shape, uint64_t& seed) {
+  HostTensor t = zeros(dtype, std::move(shape));
+  for (int64_t i = 0; i < t.numel(); ++i) {
+    seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+    double unit = static_cast<double>(seed >> 40) / static_cast<double>(1 << 24);
+    t.set(i, is_float(dtype) ? 2 * unit - 1 : dtype == DType::Bool ? std::floor(2 * unit) : std::floor(4 * unit));
+  }
+  return t;
+}
+
+[[noreturn]] void runtime_failed(const std::string& bundle, const tgrt_error& error) {
+  throw CompileError(Diagnostic{.code = ErrorCode::E403,
+                                .where = bundle,
+                                .message = error.text,
+                                .note = "the bundle was written; tgrun runs it"});
+}
+
+/// Outputs of a bundle, through the runtime.
+std::vector<HostTensor> run_bundle(const std::string& path, const std::vector<HostTensor>& inputs,
+                                   const std::vector<HostTensor>& like) {
+  tgrt_error error{};
+  tgrt_model* model = nullptr;
+  tgrt_context* context = nullptr;
+  if (tgrt_load_file(path.c_str(), nullptr, &model, &error) || tgrt_create_context(model, nullptr, &context, &error))
+    runtime_failed(path, error);
+  for (uint32_t i = 0; i < inputs.size(); ++i)
+    if (tgrt_set_shape(context, i, inputs[i].shape.data(), static_cast<uint32_t>(inputs[i].shape.size()), &error) ||
+        tgrt_bind_input(context, i, inputs[i].data.data(), inputs[i].data.size(), &error))
+      runtime_failed(path, error);
+  if (tgrt_run(context, &error)) runtime_failed(path, error);
+  std::vector<HostTensor> outputs;
+  for (uint32_t i = 0; i < like.size(); ++i) {
+    HostTensor t = zeros(like[i].dtype, like[i].shape);
+    const void* data = tgrt_data(context, TGRT_OUTPUT, i, &error);
+    if (!data || tgrt_bytes(context, TGRT_OUTPUT, i, &error) != t.data.size()) runtime_failed(path, error);
+    std::memcpy(t.data.data(), data, t.data.size());
+    outputs.push_back(std::move(t));
+  }
+  tgrt_free_context(context);
+  tgrt_free_model(model);
+  return outputs;
+}
+
+} // namespace
+
+Verifier::Verifier(const Compilation& imported, Verify how, CompileOptions& options) : how_(how) {
+  if (how_ == Verify::None) return;
+  const Module& module = imported.module;
+  for (Ref node : toposort(module.root, true))
+    if (node->is(Ops::Var)) vars_[node->s(Attr::Name)] = std::clamp<int64_t>(2, node->i(Attr::Min), node->i(Attr::Max));
+  uint64_t seed = 1;
+  std::map<int64_t, Ref> inputs = graph_inputs(module.root);
+  std::vector<HostTensor> by_slot;
+  for (const auto& [slot, param] : inputs) {
+    std::vector<int64_t> shape;
+    for (Ref dim : param->shape) shape.push_back(eval_index(dim, vars_));
+    inputs_.push_back(random_tensor(param->dtype, shape, seed));
+    by_slot.resize(static_cast<size_t>(slot) + 1);
+    by_slot[static_cast<size_t>(slot)] = inputs_.back();
+  }
+  want_ = eval(module, by_slot, vars_);
+  if (how_ != Verify::Stages) return;
+  auto inner = options.after_pass;
+  options.after_pass = [this, by_slot, inner](const Pass& pass, const Module& m, double seconds) {
+    if (inner) inner(pass, m, seconds);
+    if (!first_difference_.empty()) return;
+    std::vector<HostTensor> got = eval(m, by_slot, vars_);
+    for (size_t i = 0; i < want_.size(); ++i)
+      if (!compare(want_[i], got[i]).agrees) first_difference_ = pass.name;
+    std::fprintf(stderr, "verify    %s after %s\n", first_difference_.empty() ? "agrees" : "DIFFERS", pass.name);
+  };
+}
+
+bool Verifier::run(const std::string& bundle) {
+  if (how_ == Verify::None) return true;
+  std::vector<HostTensor> got = run_bundle(bundle, inputs_, want_);
+  bool agrees = first_difference_.empty();
+  if (!agrees) std::fprintf(stderr, "verify: the first pass whose result differs is %s\n", first_difference_.c_str());
+  for (size_t i = 0; i < want_.size(); ++i) {
+    Difference d = compare(want_[i], got[i]);
+    agrees &= d.agrees;
+    std::fprintf(stderr, "verify: output %zu: max error %.3g (largest value %.3g): %s\n", i, d.worst, d.scale,
+                 d.agrees ? "agrees" : "DIFFERS");
+  }
+  return agrees;
+}
+
+} // namespace tgc
