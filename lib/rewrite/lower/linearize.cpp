@@ -300,7 +300,7 @@ private:
     for (const Item& item : body.items) {
       if (item.loop)
         flatten(*item.loop, out);
-      else
+      else if (item.instruction->cls() != OpClass::Leaf) // leaves are no instructions
         out.push_back(item.instruction);
     }
     if (body.range) out.push_back(ctx_.make(Ops::End, DType::Void, {body.range}));
