@@ -55,6 +55,6 @@ TEST_P(Run, Microkernel) {
   EXPECT_EQ(assembly.find("rsp"), std::string::npos) << assembly;
 }
 
-INSTANTIATE_TEST_SUITE_P(Renderers, Run, testing::Values("llvm"), [](const auto& p) { return std::string(p.param); });
+INSTANTIATE_TEST_SUITE_P(Renderers, Run, testing::Values("llvm", "c"), [](const auto& p) { return std::string(p.param); });
 
 } // namespace

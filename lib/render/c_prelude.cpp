@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The vector vocabulary of C kernels. C has no vectors: g++ and clang add arithmetic on `vector_size` types (but no select,
+// no lanes that are no power of two, and undefined signed overflow), other compilers have nothing. So every operation is
+// an inline function with a name; inside, the GNU form where there is one and a loop over lanes elsewhere. Lane loops run
+// over plain arrays, which compilers vectorise and then keep in registers. A vector of 6 lanes is stored in 8.
+// Signed arithmetic is done on unsigned types, where wrapping is defined.
+// Source: GCC manual, "Using Vector Instructions through Built-in Functions".
+#include "render/c_prelude.h"
+
+#include <bit>
+
+#include "uop/diag.h"
+
+namespace tgc {
+namespace {
+
+// clang-format off
+/// An op on scalars, and on GNU vectors `a`, `b` (null: loop over lanes). %T result type, %W unsigned type of at least
+/// int's width, %U unsigned vector type, %f suffix of a float built-in, %a %b %c operands.
+struct Form { Ops op; bool floats; const char* scalar; const char* vector; };
+constexpr Form kForms[] = {
+    {Ops::Neg,   true,  "-%a",                          "-a"},
+    {Ops::Neg,   false, "(%T)(0 - (%W)%a)",             "(%T)(-(%U)a)"},
+    {Ops::Abs,   true,  "__builtin_fabs%f(%a)",         "(%T)((%U)a & (~(%U){0} >> 1))"},
+    {Ops::Not,   false, "(%T)~%a",                      "~a"},
+    {Ops::Sqrt,  true,  "__builtin_sqrt%f(%a)",         nullptr},
+    {Ops::Floor, true,  "__builtin_floor%f(%a)",        nullptr},
+    {Ops::Ceil,  true,  "__builtin_ceil%f(%a)",         nullptr},
+    {Ops::Trunc, true,  "__builtin_trunc%f(%a)",        nullptr},
+    {Ops::Round, true,  "__builtin_roundeven%f(%a)",    nullptr},
+    {Ops::Add,   true,  "%a + %b",                      "a + b"},
+    {Ops::Add,   false, "(%T)((%W)%a + (%W)%b)",        "(%T)((%U)a + (%U)b)"},
+    {Ops::Sub,   true,  "%a - %b",                      "a - b"},
+    {Ops::Sub,   false, "(%T)((%W)%a - (%W)%b)",        "(%T)((%U)a - (%U)b)"},
+    {Ops::Mul,   true,  "%a * %b",                      "a * b"},
+    {Ops::Mul,   false, "(%T)((%W)%a * (%W)%b)",        "(%T)((%U)a * (%U)b)"},
+    {Ops::Div,   true,  "%a / %b",                      "a / b"},
+    {Ops::Div,   false, "(%T)(%a / %b)",                nullptr},
+    {Ops::Mod,   false, "(%T)(%a %% %b)",               nullptr},
+    {Ops::And,   false, "(%T)(%a & %b)",                "a & b"},
+    {Ops::Or,    false, "(%T)(%a | %b)",                "a | b"},
+    {Ops::Xor,   false, "(%T)(%a ^ %b)",                "a ^ b"},
+    {Ops::Shl,   false, "(%T)((%W)%a << %b)",           "(%T)((%U)a << (%U)b)"},
+    {Ops::Shr,   false, "(%T)(%a >> %b)",               "a >> b"},
+    {Ops::Lt,    true,  "%a < %b",                      "(%T)(a < b)"},
+    {Ops::Lt,    false, "%a < %b",                      "(%T)(a < b)"},
+    {Ops::Le,    true,  "%a <= %b",                     "(%T)(a <= b)"},
+    {Ops::Le,    false, "%a <= %b",                     "(%T)(a <= b)"},
+    {Ops::Eq,    true,  "%a == %b",                     "(%T)(a == b)"},
+    {Ops::Eq,    false, "%a == %b",                     "(%T)(a == b)"},
+    {Ops::Ne,    true,  "%a != %b",                     "(%T)(a != b)"},
+    {Ops::Ne,    false, "%a != %b",                     "(%T)(a != b)"},
+    {Ops::Fma,   true,  "__builtin_fma%f(%a, %b, %c)",  nullptr},
+};
+constexpr const char* kScalarTypes[] = {
+    "void", "uint8_t", "int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t", "uint32_t", "int64_t", "uint64_t",
+    "uint16_t", "uint16_t", "float", "double", "int64_t",
+};
+// clang-format on
+static_assert(sizeof(kScalarTypes) / sizeof(kScalarTypes[0]) == kNumDTypes);
+
+const Form& form_of(Ops op, DType operand) {
+  for (const Form& form : kForms)
+    if (form.op == op && form.floats == is_float(operand)) return form;
+  internal_error(__FILE__, __LINE__, std::string("C has no form of ") + name(op) + " " + name(operand));
+}
+
+bool is_compare(Ops op) { return op == Ops::Lt || op == Ops::Le || op == Ops::Eq || op == Ops::Ne; }
+std::string token(DType t) { return t == DType::Index ? "i64" : t == DType::Bool ? "bool" : name(t); }
+DType signed_of(int bytes) {
+  return bytes == 1 ? DType::I8 : bytes == 2 ? DType::I16 : bytes == 4 ? DType::I32 : DType::I64;
+}
+DType unsigned_of(int bytes) {
+  return bytes == 1 ? DType::U8 : bytes == 2 ? DType::U16 : bytes == 4 ? DType::U32 : DType::U64;
+}
+int stored_lanes(int lanes) { return static_cast<int>(std::bit_ceil(static_cast<unsigned>(lanes))); }
+int element_bytes(const CType& t) { return t.is_mask() ? t.mask_bytes : byte_size(t.dtype); }
+CType unsigned_like(const CType& t) { return {unsigned_of(element_bytes(t)), t.lanes, 0}; }
+std::string number(int64_t n) { return std::to_string(n); }
+std::string for_lanes(int n) { return "  for (int i = 0; i < " + number(n) + "; ++i) "; }
+
+std::string fill(const char* format, const std::string* args, const std::string& result, const std::string& wide,
+                 const std::string& unsigneds, bool is_double) {
+  std::string text;
+  for (const char* p = format; *p; ++p) {
+    if (*p != '%') {
+      text += *p;
+      continue;
+    }
+    switch (*++p) {
+    case '%': text += '%'; break;
+    case 'T': text += result; break;
+    case 'W': text += wide; break;
+    case 'U': text += unsigneds; break;
+    case 'f': text += is_double ? "" : "f"; break;
+    default: text += args[*p - 'a'];
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string CPrelude::scalar(DType t) const { return kScalarTypes[static_cast<int>(t)]; }
+
+/// The C type of one lane.
+std::string CPrelude::lane_type(const CType& t) const {
+  return scalar(t.is_mask() ? signed_of(t.mask_bytes) : t.dtype);
+}
+
+CType CPrelude::mask_for(const CType& t) const { return {DType::Bool, t.lanes, element_bytes(t)}; }
+
+std::string CPrelude::type(const CType& t) {
+  if (t.lanes == 1) return scalar(t.dtype);
+  const std::string element = t.is_mask() ? "m" + number(t.mask_bytes * 8) : token(t.dtype);
+  const std::string name = element + "x" + number(t.lanes);
+  if (define(name)) text_ += "VECTOR(" + name + ", " + lane_type(t) + ", " + number(stored_lanes(t.lanes)) + ");\n";
+  return name;
+}
+
+std::string CPrelude::splat(const CType& t) {
+  const std::string T = type(t), name = T + "_splat";
+  if (!define(name)) return name;
+  std::string all;
+  for (int i = 0; i < t.lanes; ++i) all += i > 0 ? ", x" : "x";
+  text_ += "static inline " + T + " " + name + "(" + lane_type(t) + " x) { return MAKE(" + T + ", " + all + "); }\n";
+  return name;
+}
+
+std::string CPrelude::load(const CType& t) {
+  const std::string T = type(t), name = T + "_load", n = number(t.lanes);
+  if (!define(name)) return name;
+  text_ += "static inline " + T + " " + name + "(const " + scalar(t.dtype) + "* p) {\n  " + T + " v = MAKE(" + T +
+           ", 0);\n";
+  if (t.is_mask()) text_ += for_lanes(t.lanes) + "LANE(v, i) = (" + lane_type(t) + ")-(p[i] != 0);\n";
+  else text_ += "  COPY(&v, p, " + n + " * sizeof *p);\n";
+  text_ += "  return v;\n}\n";
+  return name;
+}
+
+std::string CPrelude::store(const CType& t) {
+  const std::string T = type(t), name = T + "_store", n = number(t.lanes);
+  if (!define(name)) return name;
+  text_ += "static inline void " + name + "(" + scalar(t.dtype) + "* p, " + T + " v) {\n";
+  if (t.is_mask()) text_ += for_lanes(t.lanes) + "p[i] = LANE(v, i) != 0;\n}\n";
+  else text_ += "  COPY(p, &v, " + n + " * sizeof *p);\n}\n";
+  return name;
+}
+
+std::string CPrelude::load_masked(const CType& t) {
+  const std::string T = type(t), M = type(mask_for(t)), name = T + "_load_masked";
+  if (!define(name)) return name;
+  const std::string value = t.is_mask() ? "-(p[at + i] != 0)" : "p[at + i]";
+  text_ += "static inline " + T + " " + name + "(const " + scalar(t.dtype) + "* p, int64_t at, " + M + " g, " + T +
+           " v) {\n" + for_lanes(t.lanes) + "if (LANE(g, i)) LANE(v, i) = (" + lane_type(t) + ")" + value +
+           ";\n  return v;\n}\n";
+  return name;
+}
+
+std::string CPrelude::store_masked(const CType& t) {
+  const std::string T = type(t), M = type(mask_for(t)), name = T + "_store_masked";
+  if (!define(name)) return name;
+  const std::string value = t.is_mask() ? "LANE(v, i) != 0" : "LANE(v, i)";
+  text_ += "static inline void " + name + "(" + scalar(t.dtype) + "* p, int64_t at, " + T + " v, " + M + " g) {\n" +
+           for_lanes(t.lanes) + "if (LANE(g, i)) p[at + i] = " + value + ";\n}\n";
+  return name;
+}
+
+std::string CPrelude::slice(const CType& from, const CType& to, int64_t first) {
+  const std::string F = type(from), T = type(to), name = T + "_of_" + F + "_at_" + number(first);
+  if (!define(name)) return name;
+  std::string lanes;
+  for (int i = 0; i < to.lanes; ++i) lanes += ", LANE(v, " + number(first + i) + ")";
+  text_ += "static inline " + T + " " + name + "(" + F + " v) { return MAKE(" + T + lanes + "); }\n";
+  return name;
+}
+
+/// A conversion that C does itself on each lane.
+std::string CPrelude::convert(const CType& to, const CType& from) {
+  const std::string F = type(from), T = type(to), name = T + "_from_" + F;
+  if (!define(name)) return name;
+  text_ += "static inline " + T + " " + name + "(" + F + " a) {\n#ifdef __GNUC__\n  return __builtin_convertvector(a, " + T +
+           ");\n#else\n  " + T + " v = MAKE(" + T + ", 0);\n" + for_lanes(to.lanes) + "LANE(v, i) = (" + lane_type(to) +
+           ")LANE(a, i);\n  return v;\n#endif\n}\n";
+  return name;
+}
+
+std::string CPrelude::resize_mask(const CType& from, int mask_bytes) {
+  return convert({DType::Bool, from.lanes, mask_bytes}, from);
+}
+
+std::string CPrelude::select(const CType& t) {
+  const std::string T = type(t), M = type(mask_for(t)), U = type(unsigned_like(t)), name = T + "_select";
+  if (!define(name)) return name;
+  text_ += "static inline " + T + " " + name + "(" + M + " c, " + T + " a, " + T + " b) {\n#ifdef __GNUC__\n  return (" + T +
+           ")(((" + U + ")a & (" + U + ")c) | ((" + U + ")b & ~(" + U + ")c));\n#else\n" + for_lanes(t.lanes) +
+           "if (!LANE(c, i)) LANE(a, i) = LANE(b, i);\n  return a;\n#endif\n}\n";
+  return name;
+}
+
+/// Body of a function of `count` operands that computes `expression` of x[i], y[i], z[i] lane by lane.
+std::string CPrelude::lane_loop(const CType& result, const CType& operand, int count, const std::string& expression) {
+  const std::string T = type(result), n = number(result.lanes);
+  const std::string element = lane_type(operand);
+  std::string body = "  " + element;
+  for (int k = 0; k < count; ++k) body += std::string(k > 0 ? ", " : " ") + "xyz"[k] + "[" + n + "]";
+  body += ";\n  " + lane_type(result) + " r[" + n + "];\n";
+  for (int k = 0; k < count; ++k) body += std::string("  COPY(") + "xyz"[k] + ", &" + "abc"[k] + ", sizeof x);\n";
+  body += for_lanes(result.lanes) + "r[i] = " + expression + ";\n";
+  return body + "  " + T + " v = MAKE(" + T + ", 0);\n  COPY(&v, r, sizeof r);\n  return v;\n";
+}
+
+std::string CPrelude::vector_op(Ops op, const CType& result, const CType& operand) {
+  const std::string T = type(result), V = type(operand), U = type(unsigned_like(operand));
+  const DType element = operand.is_mask() ? signed_of(operand.mask_bytes) : operand.dtype;
+  const DType to = result.is_mask() ? signed_of(result.mask_bytes) : result.dtype;
+  if (op == Ops::Cast) {
+    if (!(is_float(operand.dtype) && is_int(result.dtype)) && !operand.is_mask()) return convert(result, operand);
+    const std::string name = T + "_from_" + V;
+    const std::string one =
+        operand.is_mask() ? "(" + lane_type(result) + ")(x[i] != 0)" : scalar_cast(result.dtype, operand.dtype) + "(x[i])";
+    if (define(name))
+      text_ += "static inline " + T + " " + name + "(" + V + " a) {\n" + lane_loop(result, operand, 1, one) + "}\n";
+    return name;
+  }
+  if (op == Ops::Bitcast) {
+    const std::string name = T + "_as_" + V;
+    if (define(name))
+      text_ += "static inline " + T + " " + name + "(" + V + " a) { union { " + V + " from; " + T +
+               " to; } u = {a}; return u.to; }\n";
+    return name;
+  }
+  const std::string name = V + "_" + tgc::name(op);
+  const Form& form = form_of(op, element);
+  const int count = info(op).max_src;
+  const std::string lanes[3] = {"x[i]", "y[i]", "z[i]"};
+  std::string expression;
+  if (is_compare(op)) expression = "(" + lane_type(result) + ")-(" + scalar_op(op, to, element, lanes) + ")";
+  else expression = scalar_op(op, to, element, lanes);
+  const std::string loop = lane_loop(result, operand, count, expression);
+  if (!define(name)) return name;
+  std::string signature = "static inline " + T + " " + name + "(";
+  for (int k = 0; k < count; ++k) signature += (k > 0 ? ", " : "") + V + " " + "abc"[k];
+  text_ += signature + ") {\n";
+  if (form.vector) {
+    text_ += "#ifdef __GNUC__\n  return " + fill(form.vector, nullptr, T, "", U, false) + ";\n#else\n" + loop +
+             "#endif\n}\n";
+  } else {
+    text_ += loop + "}\n";
+  }
+  return name;
+}
+
+std::string CPrelude::scalar_op(Ops op, DType result, DType operand, const std::string* args) const {
+  if (op == Ops::Not && operand == DType::Bool) return "!" + args[0];
+  const std::string wide = byte_size(operand) == 8 ? "uint64_t" : "uint32_t";
+  return fill(form_of(op, operand).scalar, args, scalar(result), wide, "", operand == DType::F64);
+}
+
+std::string CPrelude::bits_to_float(DType t) { return scalar_bitcast(t, unsigned_of(byte_size(t))); }
+
+std::string CPrelude::scalar_bitcast(DType to, DType from) {
+  const std::string name = token(to) + "_as_" + token(from);
+  if (define(name))
+    text_ += "static inline " + scalar(to) + " " + name + "(" + scalar(from) + " a) { union { " + scalar(from) +
+             " from; " + scalar(to) + " to; } u = {a}; return u.to; }\n";
+  return name;
+}
+
+std::string CPrelude::scalar_cast(DType to, DType from) {
+  const std::string name = token(to) + "_from_" + token(from), T = scalar(to), F = scalar(from);
+  if (!define(name)) return name;
+  // Both limits are powers of two, hence exact: low is the least value, high one more than the greatest.
+  const int bits = byte_size(to) * 8 - (is_signed(to) ? 1 : 0);
+  const std::string suffix = from == DType::F32 ? "f" : "";
+  const std::string high = "0x1p" + number(bits) + suffix, low = is_signed(to) ? "-" + high : "0.0" + suffix;
+  const std::string max = bits == 64   ? "UINT64_MAX"
+                          : bits == 63 ? "INT64_MAX"
+                                       : number((int64_t{1} << bits) - 1);
+  const std::string min = is_signed(to) ? "(-" + max + " - 1)" : "0";
+  text_ += "static inline " + T + " " + name + "(" + F + " x) {\n  " + T + " v = (" + T + ")(x >= " + low + " && x < " +
+           high + " ? x : 0);\n  v = x < " + low + " ? (" + T + ")" + min + " : v;\n  return x >= " + high + " ? (" + T +
+           ")" + max + " : v;\n}\n";
+  return name;
+}
+
+}  // namespace tgc
