@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The vector vocabulary of C kernels. C has no vectors: g++ and clang add arithmetic on `vector_size` types (but no select,
-// no lanes that are no power of two, and undefined signed overflow), other compilers have nothing. So every operation is
-// an inline function with a name; inside, the GNU form where there is one and a loop over lanes elsewhere. Lane loops run
-// over plain arrays, which compilers vectorise and then keep in registers. A vector of 6 lanes is stored in 8.
-// Signed arithmetic is done on unsigned types, where wrapping is defined.
-// Source: GCC manual, "Using Vector Instructions through Built-in Functions".
+// The vector vocabulary of C kernels. C has no vectors: g++ and clang add arithmetic on `vector_size` types (but no
+// select, no lanes that are no power of two, and undefined signed overflow), other compilers have nothing. So every
+// operation is an inline function with a name; inside, the GNU form where there is one and a loop over lanes elsewhere.
+// Lane loops run over plain arrays, which compilers vectorise and then keep in registers. A vector of 6 lanes is stored
+// in 8. Signed arithmetic is done on unsigned types, where wrapping is defined. Source: GCC manual, "Using Vector
+// Instructions through Built-in Functions".
 #include "render/c_prelude.h"
 
 #include <bit>
@@ -99,7 +99,7 @@ std::string fill(const char* format, const std::string* args, const std::string&
   return text;
 }
 
-}  // namespace
+} // namespace
 
 std::string CPrelude::scalar(DType t) const { return kScalarTypes[static_cast<int>(t)]; }
 
@@ -130,10 +130,12 @@ std::string CPrelude::splat(const CType& t) {
 std::string CPrelude::load(const CType& t) {
   const std::string T = type(t), name = T + "_load", n = number(t.lanes);
   if (!define(name)) return name;
-  text_ += "static inline " + T + " " + name + "(const " + scalar(t.dtype) + "* p) {\n  " + T + " v = MAKE(" + T +
-           ", 0);\n";
-  if (t.is_mask()) text_ += for_lanes(t.lanes) + "LANE(v, i) = (" + lane_type(t) + ")-(p[i] != 0);\n";
-  else text_ += "  COPY(&v, p, " + n + " * sizeof *p);\n";
+  text_ +=
+      "static inline " + T + " " + name + "(const " + scalar(t.dtype) + "* p) {\n  " + T + " v = MAKE(" + T + ", 0);\n";
+  if (t.is_mask())
+    text_ += for_lanes(t.lanes) + "LANE(v, i) = (" + lane_type(t) + ")-(p[i] != 0);\n";
+  else
+    text_ += "  COPY(&v, p, " + n + " * sizeof *p);\n";
   text_ += "  return v;\n}\n";
   return name;
 }
@@ -142,8 +144,10 @@ std::string CPrelude::store(const CType& t) {
   const std::string T = type(t), name = T + "_store", n = number(t.lanes);
   if (!define(name)) return name;
   text_ += "static inline void " + name + "(" + scalar(t.dtype) + "* p, " + T + " v) {\n";
-  if (t.is_mask()) text_ += for_lanes(t.lanes) + "p[i] = LANE(v, i) != 0;\n}\n";
-  else text_ += "  COPY(p, &v, " + n + " * sizeof *p);\n}\n";
+  if (t.is_mask())
+    text_ += for_lanes(t.lanes) + "p[i] = LANE(v, i) != 0;\n}\n";
+  else
+    text_ += "  COPY(p, &v, " + n + " * sizeof *p);\n}\n";
   return name;
 }
 
@@ -179,8 +183,9 @@ std::string CPrelude::slice(const CType& from, const CType& to, int64_t first) {
 std::string CPrelude::convert(const CType& to, const CType& from) {
   const std::string F = type(from), T = type(to), name = T + "_from_" + F;
   if (!define(name)) return name;
-  text_ += "static inline " + T + " " + name + "(" + F + " a) {\n#ifdef __GNUC__\n  return __builtin_convertvector(a, " + T +
-           ");\n#else\n  " + T + " v = MAKE(" + T + ", 0);\n" + for_lanes(to.lanes) + "LANE(v, i) = (" + lane_type(to) +
+  text_ += "static inline " + T + " " + name + "(" + F +
+           " a) {\n#ifdef __GNUC__\n  return __builtin_convertvector(a, " + T + ");\n#else\n  " + T + " v = MAKE(" + T +
+           ", 0);\n" + for_lanes(to.lanes) + "LANE(v, i) = (" + lane_type(to) +
            ")LANE(a, i);\n  return v;\n#endif\n}\n";
   return name;
 }
@@ -192,8 +197,9 @@ std::string CPrelude::resize_mask(const CType& from, int mask_bytes) {
 std::string CPrelude::select(const CType& t) {
   const std::string T = type(t), M = type(mask_for(t)), U = type(unsigned_like(t)), name = T + "_select";
   if (!define(name)) return name;
-  text_ += "static inline " + T + " " + name + "(" + M + " c, " + T + " a, " + T + " b) {\n#ifdef __GNUC__\n  return (" + T +
-           ")(((" + U + ")a & (" + U + ")c) | ((" + U + ")b & ~(" + U + ")c));\n#else\n" + for_lanes(t.lanes) +
+  text_ += "static inline " + T + " " + name + "(" + M + " c, " + T + " a, " + T +
+           " b) {\n#ifdef __GNUC__\n  return (" + T + ")(((" + U + ")a & (" + U + ")c) | ((" + U + ")b & ~(" + U +
+           ")c));\n#else\n" + for_lanes(t.lanes) +
            "if (!LANE(c, i)) LANE(a, i) = LANE(b, i);\n  return a;\n#endif\n}\n";
   return name;
 }
@@ -217,8 +223,8 @@ std::string CPrelude::vector_op(Ops op, const CType& result, const CType& operan
   if (op == Ops::Cast) {
     if (!(is_float(operand.dtype) && is_int(result.dtype)) && !operand.is_mask()) return convert(result, operand);
     const std::string name = T + "_from_" + V;
-    const std::string one =
-        operand.is_mask() ? "(" + lane_type(result) + ")(x[i] != 0)" : scalar_cast(result.dtype, operand.dtype) + "(x[i])";
+    const std::string one = operand.is_mask() ? "(" + lane_type(result) + ")(x[i] != 0)"
+                                              : scalar_cast(result.dtype, operand.dtype) + "(x[i])";
     if (define(name))
       text_ += "static inline " + T + " " + name + "(" + V + " a) {\n" + lane_loop(result, operand, 1, one) + "}\n";
     return name;
@@ -235,8 +241,10 @@ std::string CPrelude::vector_op(Ops op, const CType& result, const CType& operan
   const int count = info(op).max_src;
   const std::string lanes[3] = {"x[i]", "y[i]", "z[i]"};
   std::string expression;
-  if (is_compare(op)) expression = "(" + lane_type(result) + ")-(" + scalar_op(op, to, element, lanes) + ")";
-  else expression = scalar_op(op, to, element, lanes);
+  if (is_compare(op))
+    expression = "(" + lane_type(result) + ")-(" + scalar_op(op, to, element, lanes) + ")";
+  else
+    expression = scalar_op(op, to, element, lanes);
   const std::string loop = lane_loop(result, operand, count, expression);
   if (!define(name)) return name;
   std::string signature = "static inline " + T + " " + name + "(";
@@ -274,14 +282,12 @@ std::string CPrelude::scalar_cast(DType to, DType from) {
   const int bits = byte_size(to) * 8 - (is_signed(to) ? 1 : 0);
   const std::string suffix = from == DType::F32 ? "f" : "";
   const std::string high = "0x1p" + number(bits) + suffix, low = is_signed(to) ? "-" + high : "0.0" + suffix;
-  const std::string max = bits == 64   ? "UINT64_MAX"
-                          : bits == 63 ? "INT64_MAX"
-                                       : number((int64_t{1} << bits) - 1);
+  const std::string max = bits == 64 ? "UINT64_MAX" : bits == 63 ? "INT64_MAX" : number((int64_t{1} << bits) - 1);
   const std::string min = is_signed(to) ? "(-" + max + " - 1)" : "0";
   text_ += "static inline " + T + " " + name + "(" + F + " x) {\n  " + T + " v = (" + T + ")(x >= " + low + " && x < " +
-           high + " ? x : 0);\n  v = x < " + low + " ? (" + T + ")" + min + " : v;\n  return x >= " + high + " ? (" + T +
-           ")" + max + " : v;\n}\n";
+           high + " ? x : 0);\n  v = x < " + low + " ? (" + T + ")" + min + " : v;\n  return x >= " + high + " ? (" +
+           T + ")" + max + " : v;\n}\n";
   return name;
 }
 
-}  // namespace tgc
+} // namespace tgc

@@ -13,7 +13,7 @@ namespace tgc {
 struct CType {
   DType dtype = DType::Void;
   int lanes = 1;
-  int mask_bytes = 0;  ///< bool vectors only: 1, 2, 4 or 8
+  int mask_bytes = 0; ///< bool vectors only: 1, 2, 4 or 8
   bool is_mask() const { return mask_bytes != 0; }
 };
 
@@ -21,30 +21,30 @@ struct CType {
 /// used. GNU vector arithmetic where the compiler has it, loops over lanes elsewhere; both mean the same.
 /// Every method returns the name to use and makes sure that it is defined.
 class CPrelude {
- public:
-  std::string scalar(DType t) const;           ///< "float"
-  std::string type(const CType& t);            ///< "f32x16"
-  std::string splat(const CType& t);           ///< T f(element)
-  std::string load(const CType& t);            ///< T f(const element* p); a mask from bytes
-  std::string store(const CType& t);           ///< void f(element* p, T v)
-  std::string load_masked(const CType& t);     ///< T f(const element* p, int64_t at, mask, T other)
-  std::string store_masked(const CType& t);    ///< void f(element* p, int64_t at, T v, mask)
-  std::string slice(const CType& from, const CType& to, int64_t first);  ///< to f(from)
-  std::string resize_mask(const CType& from, int mask_bytes);            ///< the same mask in wider or narrower lanes
-  std::string select(const CType& t);          ///< T f(mask as wide as T, T, T)
+public:
+  std::string scalar(DType t) const;        ///< "float"
+  std::string type(const CType& t);         ///< "f32x16"
+  std::string splat(const CType& t);        ///< T f(element)
+  std::string load(const CType& t);         ///< T f(const element* p); a mask from bytes
+  std::string store(const CType& t);        ///< void f(element* p, T v)
+  std::string load_masked(const CType& t);  ///< T f(const element* p, int64_t at, mask, T other)
+  std::string store_masked(const CType& t); ///< void f(element* p, int64_t at, T v, mask)
+  std::string slice(const CType& from, const CType& to, int64_t first); ///< to f(from)
+  std::string resize_mask(const CType& from, int mask_bytes);           ///< the same mask in wider or narrower lanes
+  std::string select(const CType& t);                                   ///< T f(mask as wide as T, T, T)
   /// An Alu op but Where: vector function of one to three operands of type `operand`.
   std::string vector_op(Ops op, const CType& result, const CType& operand);
-  std::string scalar_cast(DType to, DType from);     ///< float to integer: truncates, saturates, NaN gives 0
-  std::string scalar_bitcast(DType to, DType from);  ///< same bits
-  std::string bits_to_float(DType t);                ///< float f(uint32_t)
+  std::string scalar_cast(DType to, DType from);    ///< float to integer: truncates, saturates, NaN gives 0
+  std::string scalar_bitcast(DType to, DType from); ///< same bits
+  std::string bits_to_float(DType t);               ///< float f(uint32_t)
 
   /// An Alu op on scalars, with operand texts; not Where, Cast, Bitcast. requires: row code has a form of it.
   std::string scalar_op(Ops op, DType result, DType operand, const std::string* args) const;
-  CType mask_for(const CType& t) const;  ///< the mask as wide as t's elements
+  CType mask_for(const CType& t) const; ///< the mask as wide as t's elements
 
   const std::string& text() const { return text_; }
 
- private:
+private:
   bool define(const std::string& name) { return defined_.insert(name).second; }
   std::string lane_type(const CType& t) const;
   std::string convert(const CType& to, const CType& from);
@@ -54,4 +54,4 @@ class CPrelude {
   std::string text_;
 };
 
-}  // namespace tgc
+} // namespace tgc

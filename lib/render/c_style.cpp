@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Row code → C11, one statement per row. Rows are single assignments, so each becomes a const local; registers are plain
-// locals; a gate is `?:` or `if`. Vectors are spelled as calls of the inline functions that CPrelude defines. A bool
-// vector keeps the lane width of the comparison that made it, so that comparing and selecting f32 needs no conversion.
-// The text depends on the kernel only, not on the CPU: flags choose the instruction set (see renderer_c.cpp).
+// Row code → C11, one statement per row. Rows are single assignments, so each becomes a const local; registers are
+// plain locals; a gate is `?:` or `if`. Vectors are spelled as calls of the inline functions that CPrelude defines. A
+// bool vector keeps the lane width of the comparison that made it, so that comparing and selecting f32 needs no
+// conversion. The text depends on the kernel only, not on the CPU: flags choose the instruction set (see
+// renderer_c.cpp).
 #include "render/c_style.h"
 
 #include <bit>
@@ -51,11 +52,11 @@ struct tgrt_kernel_args {
 )";
 
 class CPrinter {
- public:
+public:
   explicit CPrinter(const RowCode& code) : code_(code), masks_(code.insts.size(), 0) {}
   std::string print();
 
- private:
+private:
   const RowInst& inst(RowId id) const { return code_.insts[static_cast<size_t>(id)]; }
   CType type_of(RowId id) const {
     const RowInst& x = inst(id);
@@ -80,7 +81,7 @@ class CPrinter {
   std::string locals();
 
   const RowCode& code_;
-  std::vector<int> masks_;  ///< by RowId: lane bytes of a bool vector, 0 for anything else
+  std::vector<int> masks_; ///< by RowId: lane bytes of a bool vector, 0 for anything else
   CPrelude prelude_;
   std::string body_, indent_ = "  ";
 };
@@ -88,12 +89,14 @@ class CPrinter {
 std::string CPrinter::literal(DType t, uint64_t bits) {
   char text[40];
   if (t == DType::F32 || t == DType::F64) {
-    const double value = t == DType::F64 ? std::bit_cast<double>(bits) : std::bit_cast<float>(static_cast<uint32_t>(bits));
+    const double value =
+        t == DType::F64 ? std::bit_cast<double>(bits) : std::bit_cast<float>(static_cast<uint32_t>(bits));
     if (value - value == 0) {
       std::snprintf(text, sizeof text, t == DType::F64 ? "%a" : "%af", value);
       return value < 0 || bits >> (byte_size(t) * 8 - 1) ? "(" + std::string(text) + ")" : text;
     }
-    std::snprintf(text, sizeof text, t == DType::F64 ? "UINT64_C(0x%llx)" : "0x%llxu", static_cast<unsigned long long>(bits));
+    std::snprintf(text, sizeof text, t == DType::F64 ? "UINT64_C(0x%llx)" : "0x%llxu",
+                  static_cast<unsigned long long>(bits));
     return prelude_.bits_to_float(t) + "(" + text + ")";
   }
   if (t == DType::U64) return "UINT64_C(" + std::to_string(bits) + ")";
@@ -101,8 +104,7 @@ std::string CPrinter::literal(DType t, uint64_t bits) {
   const int unused = 64 - byte_size(t) * 8;
   const int64_t value = static_cast<int64_t>(bits << unused) >> unused;
   const std::string open = byte_size(t) == 8 ? "INT64_C(" : "", close = byte_size(t) == 8 ? ")" : "";
-  if (value == INT64_MIN || value == INT32_MIN)
-    return "(-" + open + std::to_string(-(value + 1)) + close + " - 1)";
+  if (value == INT64_MIN || value == INT32_MIN) return "(-" + open + std::to_string(-(value + 1)) + close + " - 1)";
   if (value < 0) return "(-" + open + std::to_string(-value) + close + ")";
   return open + std::to_string(value) + close;
 }
@@ -177,7 +179,7 @@ void CPrinter::alu(RowId id) {
   const bool from_mask = inst(x.args[0]).dtype == DType::Bool;
   CType from = type_of(x.args[0]);
   if (from_mask) from.mask_bytes = x.dtype == DType::Bool ? result.mask_bytes : masks_[static_cast<size_t>(x.args[0])];
-  if (from_mask && from.mask_bytes == 0) from.mask_bytes = 1;  // a constant
+  if (from_mask && from.mask_bytes == 0) from.mask_bytes = 1; // a constant
   std::vector<RowId> operands = x.args;
   // True is -1 in a mask, so that masks compare the other way round.
   if (from_mask && (x.op == Ops::Lt || x.op == Ops::Le)) std::swap(operands[0], operands[1]);
@@ -200,8 +202,10 @@ void CPrinter::load(RowId id) {
     return define(id, prelude_.load_masked(type) + "(" + buffer + ", " + index + ", " + g + ", " + alternative + ")");
   }
   std::string value = buffer + "[" + index + "]";
-  if (x.lanes > 1) value = prelude_.load(type) + "(" + buffer + " + " + index + ")";
-  else if (x.dtype == DType::Bool) value = "(" + value + " != 0)";
+  if (x.lanes > 1)
+    value = prelude_.load(type) + "(" + buffer + " + " + index + ")";
+  else if (x.dtype == DType::Bool)
+    value = "(" + value + " != 0)";
   define(id, gate < 0 ? value : operand(gate) + " ? " + value + " : " + alternative);
 }
 
@@ -209,7 +213,7 @@ void CPrinter::store(RowId id) {
   const RowInst& x = inst(id);
   const RowId gate = x.args[2];
   CType type = type_of(x.args[1]);
-  if (type.dtype == DType::Bool && type.lanes > 1 && !type.is_mask()) type.mask_bytes = 1;  // a constant
+  if (type.dtype == DType::Bool && type.lanes > 1 && !type.is_mask()) type.mask_bytes = 1; // a constant
   const std::string buffer = "b" + std::to_string(x.imm), index = operand(x.args[0]);
   const std::string value = type.is_mask() ? mask(x.args[1], type.mask_bytes) : operand(x.args[1]);
   if (gate >= 0 && inst(gate).lanes > 1) {
@@ -217,8 +221,10 @@ void CPrinter::store(RowId id) {
     return line(prelude_.store_masked(type) + "(" + buffer + ", " + index + ", " + value + ", " + g + ");");
   }
   const std::string guard = gate < 0 ? "" : "if (" + operand(gate) + ") ";
-  if (type.lanes > 1) line(guard + prelude_.store(type) + "(" + buffer + " + " + index + ", " + value + ");");
-  else line(guard + buffer + "[" + index + "] = " + value + ";");
+  if (type.lanes > 1)
+    line(guard + prelude_.store(type) + "(" + buffer + " + " + index + ", " + value + ");");
+  else
+    line(guard + buffer + "[" + index + "] = " + value + ";");
 }
 
 void CPrinter::build(RowId id) {
@@ -231,7 +237,8 @@ void CPrinter::build(RowId id) {
 void CPrinter::loop(RowId id) {
   const RowInst& x = inst(id);
   const std::string i = "v" + std::to_string(id);
-  const std::string begin = x.args.empty() ? "chunk_begin" : "0", end = x.args.empty() ? "chunk_end" : operand(x.args[0]);
+  const std::string begin = x.args.empty() ? "chunk_begin" : "0",
+                    end = x.args.empty() ? "chunk_end" : operand(x.args[0]);
   line("for (int64_t " + i + " = " + begin + "; " + i + " < " + end + "; ++" + i + ") {");
   indent_ += "  ";
 }
@@ -242,7 +249,7 @@ void CPrinter::instruction(RowId id) {
   switch (x.kind) {
   case RowKind::Const:
   case RowKind::Iota:
-  case RowKind::Var: return;  // operands and locals()
+  case RowKind::Var: return; // operands and locals()
   case RowKind::Alu: return alu(id);
   case RowKind::Splat: {
     const std::string value = (x.dtype == DType::Bool ? "-" : "") + operand(x.args[0]);
@@ -263,9 +270,7 @@ void CPrinter::instruction(RowId id) {
     return line("r" + std::to_string(x.imm) + " = " + (is_mask ? mask(x.args[0], 1) : operand(x.args[0])) + ";");
   }
   case RowKind::Loop: return loop(id);
-  case RowKind::EndLoop:
-    indent_.resize(indent_.size() - 2);
-    return line("}");
+  case RowKind::EndLoop: indent_.resize(indent_.size() - 2); return line("}");
   }
 }
 
@@ -275,12 +280,15 @@ std::string CPrinter::locals() {
     const RowBuffer& b = code_.buffers[k];
     const std::string element = (b.stored ? "" : "const ") + prelude_.scalar(b.dtype);
     text += "  " + element + "* restrict const b" + std::to_string(k) + " = (" + element + "*)";
-    if (b.scratch) text += "((char*)args->scratch + " + std::to_string(b.offset) + ");\n";
-    else text += "args->bufs[" + std::to_string(b.slot) + "];\n";
+    if (b.scratch)
+      text += "((char*)args->scratch + " + std::to_string(b.offset) + ");\n";
+    else
+      text += "args->bufs[" + std::to_string(b.slot) + "];\n";
   }
   for (size_t id = 0; id < code_.insts.size(); ++id)
     if (code_.insts[id].kind == RowKind::Var)
-      text += "  const int64_t v" + std::to_string(id) + " = args->vars[" + std::to_string(code_.insts[id].imm) + "];\n";
+      text +=
+          "  const int64_t v" + std::to_string(id) + " = args->vars[" + std::to_string(code_.insts[id].imm) + "];\n";
   for (size_t k = 0; k < code_.registers.size(); ++k) {
     const RowRegister& r = code_.registers[k];
     const int mask_bytes = r.dtype == DType::Bool && r.lanes > 1 ? 1 : 0;
@@ -292,13 +300,13 @@ std::string CPrinter::locals() {
 std::string CPrinter::print() {
   for (size_t id = 0; id < code_.insts.size(); ++id) instruction(static_cast<RowId>(id));
   const std::string declarations = locals();
-  return kHead + prelude_.text() + "#ifdef __GNUC__\n__attribute__((visibility(\"default\")))\n#endif\nvoid " + code_.name +
-         "(const struct tgrt_kernel_args* args, int64_t chunk_begin, int64_t chunk_end) {\n" + declarations +
-         "  (void)args, (void)chunk_begin, (void)chunk_end;\n" + body_ + "}\n";
+  return kHead + prelude_.text() + "#ifdef __GNUC__\n__attribute__((visibility(\"default\")))\n#endif\nvoid " +
+         code_.name + "(const struct tgrt_kernel_args* args, int64_t chunk_begin, int64_t chunk_end) {\n" +
+         declarations + "  (void)args, (void)chunk_begin, (void)chunk_end;\n" + body_ + "}\n";
 }
 
-}  // namespace
+} // namespace
 
 std::string print_c(const RowCode& code) { return CPrinter(code).print(); }
 
-}  // namespace tgc
+} // namespace tgc

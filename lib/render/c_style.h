@@ -10,4 +10,4 @@ namespace tgc {
 /// The C11 text of one kernel, complete: needs <stdint.h> only, and no library.
 std::string print_c(const RowCode& code);
 
-}  // namespace tgc
+} // namespace tgc

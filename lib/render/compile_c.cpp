@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // C text → machine code by whatever `cc` is installed: one process per kernel, `jobs` at a time, and one to link. The
-// linker script puts everything into two segments that nobody can write, .dynamic included, which linkers otherwise make
-// writable. The flags forbid what kernels must not have (library calls made of loops, unwind tables, contraction).
+// linker script puts everything into two segments that nobody can write, .dynamic included, which linkers otherwise
+// make writable. The flags forbid what kernels must not have (library calls made of loops, unwind tables, contraction).
 // A compiler is run without a shell and found in PATH as execvp would; its words go into the diagnostic.
 // Not handled: compilers that do not take gcc's options.
 #include "render/compile_c.h"
@@ -25,13 +25,20 @@ namespace tgc {
 namespace {
 
 constexpr const char* kFlags[] = {
-    "-std=c11",          "-O3",
-    "-fPIC",             "-fvisibility=hidden",
-    "-ffreestanding",    "-ffp-contract=off",
-    "-fno-math-errno",   "-fno-trapping-math",
-    "-fwrapv",           "-fno-strict-aliasing",
-    "-fno-stack-protector", "-fno-asynchronous-unwind-tables",
-    "-fno-tree-loop-distribute-patterns", "-w",
+    "-std=c11",
+    "-O3",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-ffreestanding",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fwrapv",
+    "-fno-strict-aliasing",
+    "-fno-stack-protector",
+    "-fno-asynchronous-unwind-tables",
+    "-fno-tree-loop-distribute-patterns",
+    "-w",
 };
 constexpr const char* kLinkerScript = R"(PHDRS {
   data PT_LOAD FILEHDR PHDRS FLAGS(4);
@@ -65,7 +72,7 @@ std::string read_text(const std::string& path) {
 
 /// A folder of its own, emptied and removed at the end.
 class TemporaryFolder {
- public:
+public:
   TemporaryFolder() : path_("/tmp/tgc-XXXXXX") {
     if (!mkdtemp(path_.data()))
       throw CompileError({ErrorCode::E502, "", "no temporary folder can be made in /tmp", ""});
@@ -86,12 +93,11 @@ class TemporaryFolder {
     std::string path = file(name);
     FILE* out = std::fopen(path.c_str(), "wb");
     const bool ok = out && std::fwrite(text.data(), 1, text.size(), out) == text.size();
-    if (!out || std::fclose(out) != 0 || !ok)
-      throw CompileError({ErrorCode::E502, "", "cannot write " + path, ""});
+    if (!out || std::fclose(out) != 0 || !ok) throw CompileError({ErrorCode::E502, "", "cannot write " + path, ""});
     return path;
   }
 
- private:
+private:
   std::string path_;
   std::vector<std::string> files_;
 };
@@ -115,7 +121,8 @@ bool run_program(const std::vector<std::string>& command, const std::string& log
 std::string need_compiler() {
   const std::string cc = find_c_compiler();
   if (cc.empty())
-    throw CompileError({ErrorCode::E404, "", "cpu:c needs the program `cc`, which is not in PATH", info(ErrorCode::E404).remedy});
+    throw CompileError(
+        {ErrorCode::E404, "", "cpu:c needs the program `cc`, which is not in PATH", info(ErrorCode::E404).remedy});
   return cc;
 }
 
@@ -132,7 +139,7 @@ Diagnostic failure(const std::string& kernel, std::string words) {
           "report this with the kernel's text (--emit=source), or use --target=cpu:llvm"};
 }
 
-}  // namespace
+} // namespace
 
 std::string find_c_compiler() {
   const char* path = std::getenv("PATH");
@@ -176,8 +183,13 @@ CompiledCode compile_c(std::span<const KernelSource> kernels, const std::vector<
 
   const std::string script = folder.file("kernels.ld", kLinkerScript), image = folder.file("kernels.so");
   const std::string log = folder.file("link.log");
-  std::vector<std::string> command{cc, "-shared", "-nostdlib", "-Wl,--no-undefined,-Bsymbolic,-z,norelro,--strip-all",
-                                   "-Wl,--hash-style=both,--build-id=none,-T," + script, "-o", image};
+  std::vector<std::string> command{cc,
+                                   "-shared",
+                                   "-nostdlib",
+                                   "-Wl,--no-undefined,-Bsymbolic,-z,norelro,--strip-all",
+                                   "-Wl,--hash-style=both,--build-id=none,-T," + script,
+                                   "-o",
+                                   image};
   command.insert(command.end(), objects.begin(), objects.end());
   if (!run_program(command, log)) throw CompileError(failure("", read_text(log)));
   const std::string bytes = read_text(image);
@@ -202,4 +214,4 @@ std::string assemble_c(const KernelSource& kernel, const std::vector<std::string
   return read_text(out);
 }
 
-}  // namespace tgc
+} // namespace tgc

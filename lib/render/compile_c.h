@@ -18,4 +18,4 @@ CompiledCode compile_c(std::span<const KernelSource> kernels, const std::vector<
 /// Assembly text of one kernel. errors: as compile_c.
 std::string assemble_c(const KernelSource& kernel, const std::vector<std::string>& flags);
 
-}  // namespace tgc
+} // namespace tgc

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// cpu:c: row code → C11 text → the system's C compiler. For reading, for debugging (the text compiles under sanitizers),
-// for checking cpu:llvm, and where LLVM is not wanted. Same targets, same kernels, same numbers as cpu:llvm.
+// cpu:c: row code → C11 text → the system's C compiler. For reading, for debugging (the text compiles under
+// sanitizers), for checking cpu:llvm, and where LLVM is not wanted. Same targets, same kernels, same numbers as
+// cpu:llvm.
 #include "render/c_style.h"
 #include "render/compile_c.h"
 #include "render/cpu_target.h"
@@ -32,10 +33,10 @@ Availability probe() {
   return {false, "no program `cc` in PATH", "install a C compiler (apt-get install gcc)"};
 }
 
-}  // namespace
+} // namespace
 
 extern const Renderer renderer_c;
-const Renderer renderer_c = {"cpu",  "c",    false,   "C11 text, compiled by the system's cc",
-                             target, render, compile, assembly, probe};
+const Renderer renderer_c = {"cpu",   "c",      false, "C11 text, compiled by the system's cc", target, render,
+                             compile, assembly, probe};
 
-}  // namespace tgc
+} // namespace tgc

@@ -62,6 +62,9 @@ private:
   [[noreturn]] void unsupported(Ref x, const std::string& what) const;
   Dims dims_of(Ref x) const;
   void instruction(Ref x);
+  bool is_pure(Ref x);
+  bool is_lazy(Ref x);
+  bool is_known(Ref x) const;
   void open_loop(Ref range);
   void close_loop();
 
@@ -99,7 +102,7 @@ private:
   };
   std::vector<Scope> scopes_;
   std::vector<Ref> loops_;
-  Ref current_; ///< the instruction being split
+  std::unordered_map<uint32_t, bool> pure_;
   std::unordered_map<uint32_t, int64_t> buffers_;
   std::unordered_map<uint32_t, std::vector<int64_t>> registers_;
   int64_t scratch_ = 0;
@@ -119,14 +122,33 @@ Ref storage(Ref x) {
   while (x->is(Ops::After)) x = x->src[0];
   return x;
 }
+/// An `after` that orders a value, not storage.
+bool is_value(Ref after) {
+  const Ref x = storage(after);
+  return !x->is(Ops::Param) && !x->is(Ops::Buffer);
+}
 bool is_elementwise(Ref x) {
   const OpClass c = x->cls();
   return c == OpClass::Unary || c == OpClass::Binary || c == OpClass::Compare || c == OpClass::Ternary;
 }
+/// Depends on leaves and loop variables only, so that it means the same wherever it is computed in its loops.
+bool RowLowering::is_pure(Ref x) {
+  if (x->cls() == OpClass::Leaf) return !x->is(Ops::Param) && !x->is(Ops::Buffer);
+  if (!is_elementwise(x)) return false;
+  if (const auto it = pure_.find(x->id); it != pure_.end()) return it->second;
+  bool pure = true;
+  for (Ref s : x->src) pure = pure && is_pure(s);
+  return pure_[x->id] = pure;
+}
+
 /// Made at its uses, lane by lane or as a vector, rather than where it stands.
-bool is_lazy(Ref x) {
-  if (x->cls() == OpClass::Leaf) return !x->is(Ops::Range);
-  return x->is(Ops::After) || (is_elementwise(x) && (x->dtype == DType::Index || x->dtype == DType::Bool));
+bool RowLowering::is_lazy(Ref x) {
+  return is_pure(x) && !x->is(Ops::Range) &&
+         (x->dtype == DType::Index || x->dtype == DType::Bool || !is_elementwise(x));
+}
+
+bool RowLowering::is_known(Ref x) const {
+  return std::any_of(scopes_.begin(), scopes_.end(), [&](const Scope& scope) { return scope.values.contains(x->id); });
 }
 
 void RowLowering::unsupported(Ref x, const std::string& what) const {
@@ -172,8 +194,11 @@ void RowLowering::instruction(Ref x) {
       buffer(x);
     return;
   }
-  current_ = x;
-  if (!is_lazy(x)) shaped(x);
+  if (x->is(Ops::After) && !is_value(x)) return;
+  if (is_lazy(x) || (is_pure(x) && is_known(x))) return;
+  // A node that stands here again, such as a load of a register, is done again.
+  Shaped value = compute(x);
+  scopes_.back().values.insert_or_assign(x->id, std::move(value));
 }
 
 void RowLowering::open_loop(Ref range) {
@@ -201,26 +226,23 @@ void RowLowering::close_loop() {
 // ---- values ---------------------------------------------------------------------------------------------------------
 
 const Shaped& RowLowering::shaped(Ref x) {
-  for (const Scope& scope : scopes_)
-    if (const auto it = scope.values.find(x->id); it != scope.values.end()) return it->second;
-  TGC_CHECK(!x->is(Ops::Range), "kernel " + code_.name + " uses a range outside its loop");
+  for (size_t i = scopes_.size(); i-- > 0;)
+    if (const auto it = scopes_[i].values.find(x->id); it != scopes_[i].values.end()) return it->second;
+  TGC_CHECK(is_lazy(x), "kernel " + code_.name + " uses `" + name(x->op) + "` before it is done, or after its loop");
   // Sources first, without recursion: chains of index arithmetic can be long.
   std::vector<Ref> stack{x};
   while (!stack.empty()) {
     Ref top = stack.back();
-    const auto known = [&](Ref s) {
-      return std::any_of(scopes_.begin(), scopes_.end(), [&](const Scope& c) { return c.values.contains(s->id); });
-    };
     const size_t before = stack.size();
-    if (is_elementwise(top) || top->is(Ops::Reduce))
+    if (is_elementwise(top))
       for (Ref s : top->src)
-        if (!known(s)) stack.push_back(s);
+        if (!is_known(s)) stack.push_back(s);
     if (stack.size() > before) continue;
     stack.pop_back();
-    if (!known(top)) {
-      Shaped value = compute(top);
-      scopes_.back().values.emplace(top->id, std::move(value));
-    }
+    if (is_known(top)) continue;
+    TGC_CHECK(!top->is(Ops::Range), "kernel " + code_.name + " uses a range outside its loop");
+    Shaped value = compute(top);
+    scopes_.back().values.emplace(top->id, std::move(value));
   }
   return scopes_.back().values.at(x->id);
 }
@@ -398,7 +420,6 @@ const std::vector<int64_t>& RowLowering::registers(Ref x) {
 }
 
 Shaped RowLowering::compute_load(Ref x) {
-  TGC_CHECK(x == current_, "kernel " + code_.name + " uses a load before it is done, or after its loop");
   const Ref from = storage(x->src[0]);
   Shaped value;
   if (is_register(from)) {

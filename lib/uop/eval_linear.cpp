@@ -129,7 +129,8 @@ private:
 
   void prepare(Instruction& ins) {
     const Ref node = ins.node;
-    if (node->dtype != DType::Void) create(node, dims_(node->shape));
+    // One node may stand in several places (a load of a register, say): they share its storage.
+    if (node->dtype != DType::Void && !registers_.contains(node->id)) create(node, dims_(node->shape));
     if (!is_elementwise(node)) return;
     const DType operand = node->src.back()->dtype;
     if (scalar_fn(node->op, operand) == nullptr) fail(node, std::string("is not defined for ") + tgc::name(operand));

@@ -13,14 +13,14 @@ using namespace tgc;
 
 namespace {
 
-constexpr int64_t kCount = 480;  // a multiple of every lane count below
+constexpr int64_t kCount = 480; // a multiple of every lane count below
 
 /// Values where something changes: limits, signed zeros, subnormals, ties, NaN.
 std::vector<double> interesting(DType t) {
   if (t == DType::Bool) return {0, 1};
   if (is_float(t))
-    return {0.0, -0.0, 1, -1, 0.5, 1.5, 2.5, -2.5, -0.75, 3, 7.25, 1e-40, -6e-8, 65519, 65520, -3e9, 1e19, 3.4e38,
-            INFINITY, -INFINITY, NAN, 255.5};
+    return {0.0,   -0.0,  1,     -1,    0.5,  1.5,  2.5,    -2.5,     -0.75,     3,   7.25,
+            1e-40, -6e-8, 65519, 65520, -3e9, 1e19, 3.4e38, INFINITY, -INFINITY, NAN, 255.5};
   std::vector<double> values{0, 1, 2, 3, 5, 7, 8, 31, 63, 100};
   if (is_signed(t))
     for (const double x : {-1, -2, -3, -7, -8, -128}) values.push_back(x);
@@ -34,7 +34,7 @@ HostTensor operand(DType t, int64_t stride) {
   for (int64_t i = 0; i < kCount; ++i) {
     const int64_t at = i / stride;
     x.set(i, values[size_t(at % n)]);
-    if (is_int(t) && at % (n + 2) >= n) {  // the least and the greatest value, which no double need be
+    if (is_int(t) && at % (n + 2) >= n) { // the least and the greatest value, which no double need be
       const int width = byte_size(t) * 8;
       uint64_t bits = is_signed(t) ? uint64_t{1} << (width - 1) : 0;
       if (at % (n + 2) == n) --bits;
@@ -46,9 +46,9 @@ HostTensor operand(DType t, int64_t stride) {
 
 struct Case {
   Ref func = {};
-  DType dtype = DType::Void;                    ///< of slots 0 to 2
-  std::vector<DType> outputs;      ///< slots 3, 4, …
-  std::vector<std::string> names;  ///< of the outputs, for messages
+  DType dtype = DType::Void;      ///< of slots 0 to 2
+  std::vector<DType> outputs;     ///< slots 3, 4, …
+  std::vector<std::string> names; ///< of the outputs, for messages
 };
 
 /// Loads `lanes` elements of slots 0 to 2 in a loop and stores what `make` returns to slots 3, 4, ….
@@ -80,13 +80,15 @@ Case ops_kernel(Context& ctx, DType t, int64_t lanes, const TargetInfo& target) 
     for (int i = 0; i < kNumOps; ++i) {
       const auto op = static_cast<Ops>(i);
       if (!target.supports(op) || scalar_fn(op, t) == nullptr) continue;
-      if (is_float(t) && op == Ops::Mod) continue;                               // decomposed
-      if ((t == DType::F16 || t == DType::BF16) && op == Ops::Fma) continue;  // never formed
+      if (is_float(t) && op == Ops::Mod) continue;                           // decomposed
+      if ((t == DType::F16 || t == DType::BF16) && op == Ops::Fma) continue; // never formed
       const int n = info(op).max_src;
-      if (op == Ops::Where) values.emplace_back("where", where(lt(in[0], in[1]), in[1], in[2]));
-      else values.emplace_back(tgc::name(op), ctx.make(op, t, Refs(in.data(), size_t(n))));
+      if (op == Ops::Where)
+        values.emplace_back("where", where(lt(in[0], in[1]), in[1], in[2]));
+      else
+        values.emplace_back(tgc::name(op), ctx.make(op, t, Refs(in.data(), size_t(n))));
     }
-    if (t != DType::Bool && !is_float(t)) {  // constant operands take other paths
+    if (t != DType::Bool && !is_float(t)) { // constant operands take other paths
       for (const double c : {1.0, 3.0, 4.0, is_signed(t) ? -3.0 : 5.0, 0.0})
         for (const Ops op : {Ops::Div, Ops::Mod, Ops::FloorDiv, Ops::FloorMod, Ops::Shl, Ops::Shr})
           values.emplace_back(std::string(tgc::name(op)) + " by constant", binary(op, in[0], const_like(in[0], c)));
@@ -184,4 +186,4 @@ INSTANTIATE_TEST_SUITE_P(Targets, RenderedOps,
                            return name;
                          });
 
-}  // namespace
+} // namespace
