@@ -15,11 +15,10 @@ constexpr double kStageBytes = 32 << 10; // a staged row must stay in L1
 } // namespace
 
 Fusion default_fusion(const FusionQuery& q) {
-  bool heavy = q.cost >= kHeavy;
-  if (heavy && q.in_reduce) return Fusion::Realize;
+  if (q.reduces && q.in_reduce) return Fusion::Realize; // a matmul or convolution deserves its own tiled kernel
   double extra = q.evaluations / (q.elements > 0 ? q.elements : 1) - 1;
   if (extra * q.cost < kRecompute) return Fusion::Inline;
-  if (q.uses > 1 && !heavy && q.stage_bytes >= 0 && q.stage_bytes <= kStageBytes) return Fusion::Stage;
+  if (q.uses > 1 && !q.reduces && q.stage_bytes >= 0 && q.stage_bytes <= kStageBytes) return Fusion::Stage;
   return Fusion::Realize;
 }
 

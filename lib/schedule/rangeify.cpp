@@ -131,15 +131,24 @@ private:
 
   void compute_costs() {
     cost_.assign(size_, 0);
+    reduces_.assign(size_, false);
     for (Ref node : order_) {
       double cost = op_cost(node);
       size_t data = node->cls() == OpClass::Leaf ? 0 : node->cls() == OpClass::Movement ? 1 : node->src.size();
-      for (Ref s : node->src.first(data)) cost += realized_[s->id] ? 1 : cost_[s->id];
+      bool reduces = node->is(Ops::Reduce);
+      for (Ref s : node->src.first(data)) {
+        cost += realized_[s->id] ? 1 : cost_[s->id];
+        reduces |= !realized_[s->id] && reduces_[s->id];
+      }
       if (node->is(Ops::Reduce))
         for (int64_t axis : node->ints(Attr::Axes))
           cost *= std::max(1.0, upper(node->src[0]->shape[static_cast<size_t>(axis)]));
       // What is broadcast is computed outside the loop it is repeated in, or decided on where it is read.
-      if (node->is(Ops::Expand) && !shapes_equal(node->shape, node->src[0]->shape)) cost = std::min(cost, 1.0);
+      if (node->is(Ops::Expand) && !shapes_equal(node->shape, node->src[0]->shape)) {
+        cost = std::min(cost, 1.0);
+        reduces = false;
+      }
+      reduces_[node->id] = reduces;
       cost_[node->id] = cost;
     }
   }
@@ -186,6 +195,7 @@ private:
                   .elements = count(node->shape),
                   .evaluations = 0,
                   .cost = cost_[node->id],
+                  .reduces = reduces_[node->id],
                   .in_reduce = false,
                   .stage_bytes = -1};
     bool gated = false;
@@ -339,6 +349,7 @@ private:
   size_t size_; // nodes that existed before this pass: the side tables' size
   std::vector<bool> realized_;
   std::vector<double> cost_;
+  std::vector<bool> reduces_;
   std::vector<State> state_;
   int64_t next_range_ = 0;
 };
