@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "tgc-onnx-suite/case.h"
+
+namespace tgc::suite {
+
+struct Options {
+  std::string folder; ///< holds node/, simple/, …
+  std::string csv;    ///< empty: no CSV
+  std::string filter, backend = "eval", target = "cpu";
+  std::string scoreboard; ///< empty: none
+  bool update = false;    ///< write the scoreboard with the new passes
+  bool help = false;
+  RunOptions run;
+};
+
+/// errors: UsageError.
+Options parse_options(std::span<const char* const> args);
+std::string help_text();
+
+} // namespace tgc::suite
