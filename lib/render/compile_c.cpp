@@ -2,7 +2,7 @@
 // C text → machine code by whatever `cc` is installed: one process per kernel, `jobs` at a time, and one to link. The
 // linker script puts everything into two segments that nobody can write, .dynamic included, which linkers otherwise
 // make writable. The flags forbid what kernels must not have (library calls made of loops, unwind tables, contraction).
-// A compiler is run without a shell and found in PATH as execvp would; its words go into the diagnostic.
+// The compiler is run without a shell, by its name in PATH; its words go into the diagnostic.
 // Not handled: compilers that do not take gcc's options.
 #include "render/compile_c.h"
 
@@ -112,22 +112,20 @@ bool run_program(const std::vector<std::string>& command, const std::string& log
   posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   posix_spawn_file_actions_adddup2(&actions, 1, 2);
   pid_t child = 0;
-  const int error = posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  const int error = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   int status = 1;
   return error == 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-std::string need_compiler() {
-  const std::string cc = find_c_compiler();
-  if (cc.empty())
+void need_compiler() {
+  if (!has_c_compiler())
     throw CompileError(
         {ErrorCode::E404, "", "cpu:c needs the program `cc`, which is not in PATH", info(ErrorCode::E404).remedy});
-  return cc;
 }
 
-std::vector<std::string> command_for(const std::string& cc, const std::vector<std::string>& flags) {
-  std::vector<std::string> command{cc};
+std::vector<std::string> command_for(const std::vector<std::string>& flags) {
+  std::vector<std::string> command{"cc"};
   command.insert(command.end(), std::begin(kFlags), std::end(kFlags));
   command.insert(command.end(), flags.begin(), flags.end());
   return command;
@@ -141,20 +139,10 @@ Diagnostic failure(const std::string& kernel, std::string words) {
 
 } // namespace
 
-std::string find_c_compiler() {
-  const char* path = std::getenv("PATH");
-  const std::string folders = path ? path : "/usr/bin:/bin";
-  for (size_t at = 0; at <= folders.size();) {
-    const size_t end = std::min(folders.find(':', at), folders.size());
-    const std::string candidate = folders.substr(at, end - at) + "/cc";
-    if (end > at && access(candidate.c_str(), X_OK) == 0) return candidate;
-    at = end + 1;
-  }
-  return "";
-}
+bool has_c_compiler() { return run_program({"cc", "--version"}, "/dev/null"); }
 
 CompiledCode compile_c(std::span<const KernelSource> kernels, const std::vector<std::string>& flags, int jobs) {
-  const std::string cc = need_compiler();
+  need_compiler();
   TemporaryFolder folder;
   std::vector<std::string> sources, objects, logs, problems(kernels.size()), names;
   for (size_t i = 0; i < kernels.size(); ++i) {
@@ -167,7 +155,7 @@ CompiledCode compile_c(std::span<const KernelSource> kernels, const std::vector<
   std::atomic<size_t> next = 0;
   auto work = [&] {
     for (size_t i = next++; i < kernels.size(); i = next++) {
-      std::vector<std::string> command = command_for(cc, flags);
+      std::vector<std::string> command = command_for(flags);
       command.insert(command.end(), {"-c", "-o", objects[i], sources[i]});
       if (!run_program(command, logs[i])) problems[i] = read_text(logs[i]) + " ";
     }
@@ -183,7 +171,7 @@ CompiledCode compile_c(std::span<const KernelSource> kernels, const std::vector<
 
   const std::string script = folder.file("kernels.ld", kLinkerScript), image = folder.file("kernels.so");
   const std::string log = folder.file("link.log");
-  std::vector<std::string> command{cc,
+  std::vector<std::string> command{"cc",
                                    "-shared",
                                    "-nostdlib",
                                    "-Wl,--no-undefined,-Bsymbolic,-z,norelro,--strip-all",
@@ -206,8 +194,9 @@ CompiledCode compile_c(std::span<const KernelSource> kernels, const std::vector<
 }
 
 std::string assemble_c(const KernelSource& kernel, const std::vector<std::string>& flags) {
+  need_compiler();
   TemporaryFolder folder;
-  std::vector<std::string> command = command_for(need_compiler(), flags);
+  std::vector<std::string> command = command_for(flags);
   const std::string out = folder.file("kernel.s"), log = folder.file("kernel.log");
   command.insert(command.end(), {"-S", "-o", out, folder.file("kernel.c", kernel.text)});
   if (!run_program(command, log)) throw CompileError(failure(kernel.name, read_text(log)));

@@ -9,8 +9,8 @@
 
 namespace tgc {
 
-/// Path of the system's C compiler, or "".
-std::string find_c_compiler();
+/// Whether there is a C compiler to run.
+bool has_c_compiler();
 
 /// C text of each kernel → one checked .so image, by the program `cc`, in a temporary folder. `flags`: for the target.
 /// errors: CompileError TGC-E403 with the compiler's own words for each kernel, TGC-E404 without a compiler.

@@ -29,7 +29,7 @@ CompiledCode compile(std::span<const KernelSource> kernels, const TargetInfo& in
 std::string assembly(const KernelSource& kernel, const TargetInfo& info) { return assemble_c(kernel, flags_of(info)); }
 
 Availability probe() {
-  if (!find_c_compiler().empty()) return {};
+  if (has_c_compiler()) return {};
   return {false, "no program `cc` in PATH", "install a C compiler (apt-get install gcc)"};
 }
 
