@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Problem: gather and scatter in an IR whose tensors are read at computed positions only by kernels.
+// Idea: element i of a gather is the sum over j of (index == j ? data[j] : 0), and exactly one j matches (tinygrad
+// writes it so too). A rule that meets such a reduction may turn it into one gated load; without it the graph is right,
+// only slow. Positions known at import become slices.
+#include "frontend/gather.h"
+
+#include <algorithm>
+
+namespace tgc::tensor {
+namespace {
+
+constexpr int64_t kMostWork = int64_t{1} << 34; // elements of the masked product
+constexpr size_t kMostSlices = 64;
+
+void check_work(Context& ctx, const Dims& dims) {
+  std::optional<int64_t> work = dim_int(numel(ctx, dims));
+  if (work && *work > kMostWork)
+    fail(ErrorCode::E207, "an indexed access over " + shape_text(dims) + " is too large",
+         "use smaller tables or fewer indices");
+}
+
+/// index [B, I] == j, as a mask of `dims`, whose axes `at` and `j` are those of I and of the compared extent.
+Ref matches(Ref index, const Dims& dims, int64_t at, int64_t j) {
+  Dims aligned(dims.size(), index->ctx->index(1));
+  aligned[0] = dim(index, 0);
+  aligned[static_cast<size_t>(at)] = dim(index, 1);
+  Ref wanted = broadcast_to(reshape(to(index, DType::I64), aligned), dims);
+  return elementwise(Ops::Eq, {wanted, iota(*index->ctx, dims, j, DType::I64)});
+}
+
+Ref sum_of_one(Ref masked, int64_t axis) {
+  return reduce(masked->dtype == DType::Bool ? "max" : "add", masked, {axis}, false);
+}
+
+} // namespace
+
+Ref positions(Ref indices, Ref extent) {
+  Ref i = to(indices, DType::I64);
+  return select(compare(Ops::Lt, i, 0), add(i, broadcast_to(to(extent, DType::I64), i->shape)), i);
+}
+
+Ref take(Ref data, Ref index) {
+  Dims dims{dim(data, 0), dim(index, 1), dim(data, 1), dim(data, 2)}; // [B, I, n, R]
+  check_work(*data->ctx, dims);
+  Ref rows = expand(unsqueeze(data, {1}), dims);
+  return sum_of_one(select(matches(index, dims, 1, 2), rows, full_like(rows, 0)), 2);
+}
+
+Ref put(Ref data, Ref index, Ref updates, Scatter how) {
+  Context& ctx = *data->ctx;
+  Dims dims{dim(data, 0), dim(data, 1), dim(index, 1), dim(data, 2)}; // [B, n, I, R]
+  check_work(ctx, dims);
+  Ref hit = matches(index, dims, 2, 1), rows = expand(unsqueeze(updates, {1}), dims);
+  auto masked = [&](double neutral) { return select(hit, rows, full_like(rows, neutral)); };
+  switch (how) {
+  case Scatter::Add: return add(data, sum(masked(0), {2}, false));
+  case Scatter::Mul: return mul(data, prod(masked(1), {2}, false));
+  case Scatter::Max: return maximum(data, max(select(hit, rows, expand(unsqueeze(data, {2}), dims)), {2}, false));
+  case Scatter::Min: return minimum(data, min(select(hit, rows, expand(unsqueeze(data, {2}), dims)), {2}, false));
+  case Scatter::Replace: break;
+  }
+  Ref order = iota(ctx, dims, 2, DType::I64);
+  Ref last = max(select(hit, order, full_like(order, -1)), {2}, true);
+  Ref winner = elementwise(Ops::Eq, {order, last});
+  Ref written = sum_of_one(select(winner, rows, full_like(rows, 0)), 2);
+  return select(compare(Ops::Lt, squeeze(last, {2}), 0), data, written);
+}
+
+Ref take_known(Ref x, int64_t axis, const std::vector<int64_t>& index) {
+  Context& ctx = *x->ctx;
+  int64_t count = static_cast<int64_t>(index.size());
+  if (count == 0) return shrink_axis(x, axis, ctx.index(0), ctx.index(0));
+  int64_t step = count > 1 ? index[1] - index[0] : 1;
+  bool regular = step > 0;
+  for (size_t i = 1; i < index.size(); ++i) regular &= index[i] - index[i - 1] == step;
+  if (regular) return stride_axis(x, axis, ctx.index(index[0]), ctx.index(count), step);
+  if (index.size() <= kMostSlices) {
+    std::vector<Ref> parts;
+    for (int64_t i : index) parts.push_back(shrink_axis(x, axis, ctx.index(i), ctx.index(1)));
+    return concat(parts, axis);
+  }
+  return Ref();
+}
+
+} // namespace tgc::tensor
