@@ -342,20 +342,20 @@ typename Elem<D>::Value value_op(typename Elem<D>::Value a, typename Elem<D>::Va
 }
 
 // f.template operator()<O>() for a run-time elementwise op; false for others.
+// clang-format off
 template <class F> bool visit_op(Ops op, F&& f) {
   switch (op) {
-#define TGC_CASE(O)                                                                                                    \
-  case Ops::O: f.template operator()<Ops::O>(); return true;
-    TGC_CASE(Neg)
-    TGC_CASE(Abs) TGC_CASE(Not) TGC_CASE(Sqrt) TGC_CASE(Exp) TGC_CASE(Log) TGC_CASE(Sin) TGC_CASE(Cos) TGC_CASE(Tanh)
-        TGC_CASE(Erf) TGC_CASE(Floor) TGC_CASE(Ceil) TGC_CASE(Trunc) TGC_CASE(Round) TGC_CASE(Add) TGC_CASE(Sub)
-            TGC_CASE(Mul) TGC_CASE(Div) TGC_CASE(Mod) TGC_CASE(FloorDiv) TGC_CASE(FloorMod) TGC_CASE(Max) TGC_CASE(Min)
-                TGC_CASE(Pow) TGC_CASE(And) TGC_CASE(Or) TGC_CASE(Xor) TGC_CASE(Shl) TGC_CASE(Shr) TGC_CASE(Lt)
-                    TGC_CASE(Le) TGC_CASE(Eq) TGC_CASE(Ne) TGC_CASE(Where) TGC_CASE(Fma)
+#define TGC_CASE(O) case Ops::O: f.template operator()<Ops::O>(); return true;
+    TGC_CASE(Neg) TGC_CASE(Abs) TGC_CASE(Not) TGC_CASE(Sqrt) TGC_CASE(Exp) TGC_CASE(Log) TGC_CASE(Sin) TGC_CASE(Cos)
+    TGC_CASE(Tanh) TGC_CASE(Erf) TGC_CASE(Floor) TGC_CASE(Ceil) TGC_CASE(Trunc) TGC_CASE(Round) TGC_CASE(Add)
+    TGC_CASE(Sub) TGC_CASE(Mul) TGC_CASE(Div) TGC_CASE(Mod) TGC_CASE(FloorDiv) TGC_CASE(FloorMod) TGC_CASE(Max)
+    TGC_CASE(Min) TGC_CASE(Pow) TGC_CASE(And) TGC_CASE(Or) TGC_CASE(Xor) TGC_CASE(Shl) TGC_CASE(Shr) TGC_CASE(Lt)
+    TGC_CASE(Le) TGC_CASE(Eq) TGC_CASE(Ne) TGC_CASE(Where) TGC_CASE(Fma)
 #undef TGC_CASE
-                        default : return false;
+  default: return false;
   }
 }
+// clang-format on
 
 template <Ops O, DType D> Bits scalar(Bits a, Bits b, Bits c) {
   if constexpr (O == Ops::Where)
