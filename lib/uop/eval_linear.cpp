@@ -25,12 +25,30 @@ struct Register {
   std::byte* data = nullptr;
 };
 
+// Storage of an access; an access outside [0, numel) is reported with the label.
+struct Memory {
+  std::byte* data = nullptr;
+  int64_t numel = 0;
+  std::string label;
+};
+
+// A load or store with the addresses of its operands' elements, one per element of the access (index: one per `lanes`).
+struct Access {
+  Memory memory;
+  bool whole = false; ///< a register buffer: element i is memory element i
+  int64_t lanes = 1, count = 0;
+  std::vector<const std::byte*> index, gate, value; ///< gate may be empty; value is a load's alternative, or empty
+};
+
 struct Instruction {
   Ref node;
   size_t jump = 0; ///< Range: its End; End: its Range
+  Register* out = nullptr;
+  Register* first = nullptr; ///< source 0, if it is a value; Range and End: the extent (and `out` the counter)
   int64_t row_size = 0;
   Strided in[3];
   std::vector<Row> rows;
+  Access access;
 };
 
 class LinearEval {
@@ -101,14 +119,17 @@ private:
     if (node->is(Ops::Range)) {
       if (!registers_.contains(node->src[0]->id)) { // an extent over Vars that is not itself an instruction
         create(node->src[0], {});
-        set_scalar(node->src[0], dims_(node->src[0]));
+        set_scalar(reg(node->src[0]), dims_(node->src[0]));
       }
-      create(node, {});
+      ins.out = &create(node, {});
+      ins.first = &reg(node->src[0]);
       open_.push_back(program_.size());
     } else if (node->is(Ops::End)) {
       if (open_.empty() || !(program_[open_.back()].node == node->src[0]))
         fail(node, "does not close the innermost open range");
       ins.jump = open_.back();
+      ins.out = program_[ins.jump].out;
+      ins.first = program_[ins.jump].first;
       program_[ins.jump].jump = program_.size();
       open_.pop_back();
     } else if (!(node->is(Ops::After) && is_storage(node))) {
@@ -129,9 +150,15 @@ private:
 
   void prepare(Instruction& ins) {
     const Ref node = ins.node;
-    // One node may stand in several places (a load of a register, say): they share its storage.
-    if (node->dtype != DType::Void && !registers_.contains(node->id)) create(node, dims_(node->shape));
-    if (!is_elementwise(node)) return;
+    if (node->dtype != DType::Void) ins.out = &create(node, dims_(node->shape));
+    if (!node->src.empty() && !is_storage(node->src[0])) ins.first = &reg(node->src[0]);
+    if (node->is(Ops::Load)) prepare_load(node, ins.access);
+    if (node->is(Ops::Store)) prepare_store(node, ins.access);
+    if (is_elementwise(node)) prepare_elementwise(ins);
+  }
+
+  void prepare_elementwise(Instruction& ins) {
+    const Ref node = ins.node;
     const DType operand = node->src.back()->dtype;
     if (scalar_fn(node->op, operand) == nullptr) fail(node, std::string("is not defined for ") + tgc::name(operand));
     const std::vector<int64_t>& shape = reg(node).shape;
@@ -168,30 +195,27 @@ private:
     const Ref node = ins.node;
     switch (node->op) {
     case Ops::Range: {
-      set_scalar(node, 0);
-      return scalar(node->src[0]) > 0 ? pc : ins.jump;
+      set_scalar(*ins.out, 0);
+      return scalar(*ins.first) > 0 ? pc : ins.jump;
     }
     case Ops::End: {
-      const Ref range = node->src[0];
-      const int64_t next = scalar(range) + 1;
-      set_scalar(range, next);
-      return next < scalar(range->src[0]) ? ins.jump : pc;
+      const int64_t next = scalar(*ins.out) + 1;
+      set_scalar(*ins.out, next);
+      return next < scalar(*ins.first) ? ins.jump : pc;
     }
-    case Ops::Load: load(node); return pc;
-    case Ops::Store: store(node); return pc;
+    case Ops::Load: load(ins); return pc;
+    case Ops::Store: store(ins); return pc;
     case Ops::Reduce: reduce(node); return pc;
-    case Ops::Cast: {
-      const Register& from = reg(node->src[0]);
-      cast_array(node->dtype, node->src[0]->dtype, from.numel, {from.data, 1}, reg(node).data);
+    case Ops::Cast:
+      cast_array(node->dtype, node->src[0]->dtype, ins.first->numel, {ins.first->data, 1}, ins.out->data);
       return pc;
-    }
     default: break;
     }
     if (!is_elementwise(node)) {
       other(node);
       return pc;
     }
-    std::byte* out = reg(node).data;
+    std::byte* out = ins.out->data;
     for (const Row& row : ins.rows) {
       const Strided in[3] = {{ins.in[0].data + row.in[0], ins.in[0].stride},
                              {ins.in[1].data + row.in[1], ins.in[1].stride},
@@ -201,8 +225,8 @@ private:
     return pc;
   }
 
-  int64_t scalar(Ref node) { return static_cast<int64_t>(load_bits(DType::I64, reg(node).data)); }
-  void set_scalar(Ref node, int64_t value) { store_bits(DType::I64, reg(node).data, static_cast<Bits>(value)); }
+  static int64_t scalar(const Register& r) { return static_cast<int64_t>(load_bits(DType::I64, r.data)); }
+  static void set_scalar(Register& r, int64_t value) { store_bits(DType::I64, r.data, static_cast<Bits>(value)); }
 
   void other(Ref node) {
     if (node->cls() == OpClass::Control && !node->is(Ops::After)) fail(node, "not an instruction");
@@ -267,11 +291,6 @@ private:
   }
 
   // ---- memory -------------------------------------------------------------------------------------------------------
-  struct Memory {
-    std::byte* data;
-    int64_t numel;
-    std::string label;
-  };
   Memory memory(Ref node) {
     const Ref storage = storage_of(node);
     if (storage->is(Ops::Param)) {
@@ -287,81 +306,88 @@ private:
     return storage->is(Ops::Buffer) && storage->s(Attr::Space) == "reg";
   }
 
-  // Strides of `node`'s value within a result of `shape`, for walking by element number.
-  class Walk {
-  public:
-    Walk(const Dense& x, const std::vector<int64_t>& shape) : x_(dense_broadcast(x, shape)), plain_(x_.contiguous()) {}
-    const std::byte* at(int64_t i) const {
-      int64_t offset = plain_ ? i : 0;
-      if (!plain_)
-        for (size_t dim = x_.shape.size(); dim-- > 0; i /= x_.shape[dim]) offset += i % x_.shape[dim] * x_.stride[dim];
-      return x_.data + offset * byte_size(x_.dtype);
+  // The address of each element of `node`'s value broadcast to `shape`.
+  std::vector<const std::byte*> addresses(Ref node, const std::vector<int64_t>& shape) {
+    const Dense x = dense_broadcast(view(node), shape);
+    std::vector<const std::byte*> out(static_cast<size_t>(x.numel()));
+    for (size_t i = 0; i < out.size(); ++i) {
+      int64_t rest = static_cast<int64_t>(i), at = 0;
+      for (size_t dim = shape.size(); dim-- > 0; rest /= shape[dim]) at += rest % shape[dim] * x.stride[dim];
+      out[i] = x.data + at * byte_size(x.dtype);
     }
-
-  private:
-    Dense x_;
-    bool plain_;
-  };
-
-  [[noreturn]] void out_of_range(const char* access, const Memory& m, int64_t element) const {
-    eval_error("kernel " + env_.name + ", " + m.label, std::string(access) + " at index " + std::to_string(element) +
-                                                           " of " + std::to_string(m.numel) + " elements");
+    return out;
   }
 
-  void load(Ref node) {
-    const Memory m = memory(node->src[0]);
-    Register& out = reg(node);
-    const int size = byte_size(node->dtype);
-    if (is_register(node->src[0])) {
-      if (const_int(node->src[1]) != 0) fail(node, "a register buffer is read whole, at index 0");
-      std::memcpy(out.data, m.data, static_cast<size_t>(m.numel * size));
+  void prepare_access(Ref node, Access& access, const std::vector<int64_t>& shape) {
+    access.memory = memory(node->src[0]);
+    access.whole = is_register(node->src[0]);
+    access.count = 1;
+    for (int64_t dim : shape) access.count *= dim;
+    access.lanes = std::max<int64_t>(node->i(Attr::Lanes, 1), 1);
+    if (access.whole) {
+      if (const_int(node->src[1]) != 0) fail(node, "a register buffer is accessed whole, at index 0");
       return;
     }
-    const int64_t lanes = std::max<int64_t>(node->i(Attr::Lanes, 1), 1);
-    std::vector<int64_t> index_shape = out.shape;
-    if (node->has(Attr::Lanes)) index_shape.back() = 1;
-    const Walk index(view(node->src[1]), index_shape);
-    const bool gated = node->src.size() > 2, has_alt = node->src.size() > 3;
-    const Walk gate(view(node->src[gated ? 2 : 1]), out.shape), alt(view(node->src[has_alt ? 3 : 1]), out.shape);
-    for (int64_t i = 0; i < out.numel; ++i) {
-      if (gated && *gate.at(i) == std::byte{0}) {
-        store_bits(node->dtype, out.data + i * size, has_alt ? load_bits(node->dtype, alt.at(i)) : 0);
-        continue;
-      }
-      const int64_t first = static_cast<int64_t>(load_bits(DType::I64, index.at(i / lanes))),
-                    element = first + i % lanes;
-      if (first < 0 || element >= m.numel) out_of_range("load", m, element);
-      std::memcpy(out.data + i * size, m.data + element * size, static_cast<size_t>(size));
+    std::vector<int64_t> index_shape = shape;
+    if (node->has(Attr::Lanes) && !shape.empty()) index_shape.back() = 1;
+    access.index = addresses(node->src[1], index_shape);
+  }
+
+  void prepare_load(Ref node, Access& access) {
+    const std::vector<int64_t>& shape = reg(node).shape;
+    prepare_access(node, access, shape);
+    if (node->src.size() > 2) access.gate = addresses(node->src[2], shape);
+    if (node->src.size() > 3) access.value = addresses(node->src[3], shape);
+  }
+
+  void prepare_store(Ref node, Access& access) {
+    if (node->src.size() < 3) fail(node, "a kernel's store has a buffer, an index and a value");
+    const Ref storage = storage_of(node->src[0]), value = node->src[2];
+    if (storage->dtype != value->dtype) fail(node, std::string("stores ") + tgc::name(value->dtype));
+    std::vector<int64_t> shape;
+    if (is_register(storage))
+      shape = reg(storage).shape;
+    else
+      for (Ref s : node->src.subspan(1)) widen(shape, reg(s).shape);
+    if (node->has(Attr::Lanes)) widen(shape, {node->i(Attr::Lanes)});
+    prepare_access(node, access, shape);
+    access.value = addresses(value, shape);
+    if (node->src.size() > 3) access.gate = addresses(node->src[3], shape);
+  }
+
+  // The memory element that element `i` of the access touches.
+  int64_t element(const Access& a, int64_t i, const char* what) const {
+    if (a.whole) return i;
+    const int64_t first = static_cast<int64_t>(load_bits(DType::I64, a.index[static_cast<size_t>(i / a.lanes)]));
+    const int64_t at = first + i % a.lanes;
+    if (first < 0 || at >= a.memory.numel)
+      eval_error("kernel " + env_.name + ", " + a.memory.label, std::string(what) + " at index " + std::to_string(at) +
+                                                                    " of " + std::to_string(a.memory.numel) +
+                                                                    " elements");
+    return at;
+  }
+
+  void load(const Instruction& ins) const {
+    const Access& a = ins.access;
+    const DType dtype = ins.node->dtype;
+    const int size = byte_size(dtype);
+    for (int64_t i = 0; i < a.count; ++i) {
+      const size_t k = static_cast<size_t>(i);
+      std::byte* to = ins.out->data + i * size;
+      if (!a.gate.empty() && *a.gate[k] == std::byte{0})
+        store_bits(dtype, to, a.value.empty() ? 0 : load_bits(dtype, a.value[k]));
+      else
+        std::memcpy(to, a.memory.data + element(a, i, "load") * size, static_cast<size_t>(size));
     }
   }
 
-  void store(Ref node) {
-    if (node->src.size() < 3) fail(node, "a kernel's store has a buffer, an index and a value");
-    const Memory m = memory(node->src[0]);
-    const Ref value = node->src[2];
-    if (storage_of(node->src[0])->dtype != value->dtype) fail(node, std::string("stores ") + tgc::name(value->dtype));
-    std::vector<int64_t> shape;
-    const bool whole = is_register(node->src[0]), gated = node->src.size() > 3;
-    if (whole) {
-      if (const_int(node->src[1]) != 0) fail(node, "a register buffer is written whole, at index 0");
-      shape = reg(storage_of(node->src[0])).shape;
-    } else {
-      for (Ref s : node->src.subspan(1)) widen(shape, reg(s).shape);
-    }
-    const int64_t lanes = std::max<int64_t>(node->i(Attr::Lanes, 1), 1);
-    std::vector<int64_t> index_shape = shape;
-    if (node->has(Attr::Lanes) && !shape.empty()) index_shape.back() = 1;
-    const Walk index(view(node->src[1]), index_shape), from(view(value), shape),
-        gate(view(node->src[gated ? 3 : 2]), shape);
-    const int size = byte_size(value->dtype);
-    int64_t count = 1;
-    for (int64_t dim : shape) count *= dim;
-    for (int64_t i = 0; i < count; ++i) {
-      if (gated && *gate.at(i) == std::byte{0}) continue;
-      const int64_t first = whole ? i : static_cast<int64_t>(load_bits(DType::I64, index.at(i / lanes)));
-      const int64_t element = whole ? i : first + i % lanes;
-      if (first < 0 || element >= m.numel) out_of_range("store", m, element);
-      std::memcpy(m.data + element * size, from.at(i), static_cast<size_t>(size));
+  void store(const Instruction& ins) const {
+    const Access& a = ins.access;
+    const int size = byte_size(ins.node->src[2]->dtype);
+    for (int64_t i = 0; i < a.count; ++i) {
+      const size_t k = static_cast<size_t>(i);
+      if (!a.gate.empty() && *a.gate[k] == std::byte{0}) continue;
+      std::memcpy(a.memory.data + element(a, i, "store") * size, a.value[k], static_cast<size_t>(size));
     }
   }
 
