@@ -6,7 +6,8 @@
 //
 // Ranges that another range's extent depends on, and the outermost ranges of bodies with very large values, are bound
 // to one value at a time in an outer loop. Stores happen after all values of that iteration are computed.
-// Not handled: mutable buffers (a body between the accumulator pass and linearisation); they get a diagnostic.
+// Scratch written by an End and read After it is such an array too: its dims are the ranges the End leaves open, then
+// the buffer's own. Not handled: reg buffers, which only linear bodies have.
 
 #include <algorithm>
 #include <cstring>
@@ -25,7 +26,7 @@ public:
       position_[node->id] = values_.size();
       values_.emplace_back();
       if (node->is(Ops::Range)) axis_[node->id] = axes_.size(), axes_.push_back(node);
-      if (node->is(Ops::Buffer)) fail(node, "mutable buffers are evaluated in linear form only");
+      if (node->is(Ops::Buffer) && node->s(Attr::Space) != "scratch") fail(node, "is no storage of a sink body");
     }
     find_fused();
     is_bound_.assign(axes_.size(), false);
@@ -107,15 +108,23 @@ private:
 
   void run_once() {
     for (Ref node : nodes_)
-      if (node->dtype != DType::Void && !is_storage(node) && !is_fused(node)) value(node) = compute(node);
+      if (node->is(Ops::After) && scratch_of(node))
+        value(node) = scratch_value(node);
+      else if (node->dtype != DType::Void && !is_storage(node) && !is_fused(node))
+        value(node) = compute(node);
     for (Ref node : nodes_)
-      if (node->is(Ops::Store)) store(node);
+      if (node->is(Ops::Store) && !scratch_of(node->src[0])) store(node);
   }
 
   // ---- values -------------------------------------------------------------------------------------------------------
   static bool is_storage(Ref node) {
     while (node->is(Ops::After)) node = node->src[0];
-    return node->is(Ops::Param);
+    return node->is(Ops::Param) || node->is(Ops::Buffer);
+  }
+  /// The scratch Buffer under any Afters, or null.
+  static Ref scratch_of(Ref node) {
+    while (node->is(Ops::After)) node = node->src[0];
+    return node->is(Ops::Buffer) ? node : Ref();
   }
 
   Dense& value(Ref node) { return values_[position_.at(node->id)]; }
@@ -184,7 +193,89 @@ private:
     return dense_reshape(dense_reduce(reduce_op(node), in, reduced), shape_of(node));
   }
 
+  /// Strides that number the elements of `whole` by its range dims, as an index array of `rank` own dims.
+  Dense range_offset(const Dense& whole, size_t rank) {
+    std::vector<int64_t> shape(axes_.size() + rank, 1);
+    Dense sum = lifted(dense_scalar(DType::Index, 0));
+    sum = with_rank(sum, rank);
+    for (size_t axis = 0; axis < axes_.size(); ++axis) {
+      if (whole.shape[axis] == 1) continue;
+      shape[axis] = whole.shape[axis];
+      const Dense term[] = {
+          with_rank(dense_iota(whole.shape[axis], static_cast<int>(axis), static_cast<int>(axes_.size())), rank),
+          with_rank(lifted(dense_scalar(DType::Index, static_cast<Bits>(whole.stride[axis]))), rank)};
+      std::vector<int64_t> one(shape.size(), 1);
+      one[axis] = whole.shape[axis];
+      const Dense pair[] = {sum, dense_apply(Ops::Mul, one, term)};
+      sum = dense_apply(Ops::Add, shape, pair);
+    }
+    return sum;
+  }
+
+  /// What a scratch buffer holds after the stores of the Ends that `after` waits for, NaN where nothing was stored.
+  Dense scratch_value(Ref after) {
+    const Ref buffer = scratch_of(after);
+    std::vector<int64_t> shape = shape_of(after);
+    std::byte* data = nullptr;
+    Dense whole = dense_new(buffer->dtype, shape, &data);
+    std::memset(data, 0xff, static_cast<size_t>(whole.numel() * byte_size(buffer->dtype)));
+    for (Ref effect : after->src.subspan(1)) {
+      const Ref store = effect->is(Ops::End) ? effect->src[0] : effect;
+      if (!store->is(Ops::Store) || !(scratch_of(store->src[0]) == buffer))
+        fail(after, "waits for something else than a store to its buffer");
+      write_scratch(store, whole, data);
+    }
+    return whole;
+  }
+
+  void write_scratch(Ref store, const Dense& whole, std::byte* data) {
+    size_t rank = 0;
+    for (Ref s : store->src.subspan(1)) rank = std::max(rank, s->shape.size());
+    Dense outer = range_offset(whole, rank);
+    std::vector<int64_t> full(axes_.size() + rank, 1);
+    auto widen = [&](const Dense& x) {
+      for (size_t i = 0; i < full.size(); ++i)
+        if (x.shape[i] != 1) full[i] = x.shape[i];
+    };
+    widen(outer);
+    for (Ref s : store->src.subspan(1)) widen(aligned(s, rank));
+    const HostTensor base = to_host(dense_broadcast(outer, full)),
+                     what = to_host(dense_broadcast(aligned(store->src[2], rank), full));
+    std::vector<int64_t> index_shape = full;
+    const int64_t lanes = std::max<int64_t>(store->i(Attr::Lanes, 1), 1), n = whole.shape.back();
+    if (store->has(Attr::Lanes)) index_shape.back() = 1;
+    const HostTensor index = to_host(dense_broadcast(aligned(store->src[1], rank), index_shape));
+    const bool gated = store->src.size() > 3;
+    const HostTensor gate = gated ? to_host(dense_broadcast(aligned(store->src[3], rank), full)) : HostTensor{};
+    const int64_t size = byte_size(whole.dtype);
+    for (int64_t i = 0; i < what.numel(); ++i) {
+      if (gated && gate.data[static_cast<size_t>(i)] == std::byte{0}) continue;
+      const int64_t at = index.int_at(i / lanes) + i % lanes;
+      if (at < 0 || at >= n) fail(store, "index " + std::to_string(at) + " of " + std::to_string(n) + " elements");
+      std::memcpy(data + (base.int_at(i) + at) * size, what.data.data() + i * size, static_cast<size_t>(size));
+    }
+  }
+
+  Dense scratch_load(Ref node) {
+    const Dense& whole = value(node->src[0]);
+    const size_t rank = node->shape.size();
+    const Dense at = aligned(node->src[1], rank);
+    std::vector<int64_t> shape = at.shape;
+    const Dense outer = range_offset(whole, rank);
+    for (size_t i = 0; i < shape.size(); ++i) shape[i] = std::max(shape[i], outer.shape[i]);
+    const Dense sum[] = {outer, at};
+    GatherArgs args;
+    args.buffer = dense_reshape(whole, {whole.numel()});
+    args.index = dense_apply(Ops::Add, shape, sum);
+    if (node->src.size() > 2) args.gate = aligned(node->src[2], rank);
+    if (node->src.size() > 3) args.alt = aligned(node->src[3], rank);
+    args.lanes = node->i(Attr::Lanes, 0);
+    args.where = "kernel " + env_.name + ", " + describe(node);
+    return eval_gather(args, shape_of(node));
+  }
+
   Dense load_value(Ref node) {
+    if (scratch_of(node->src[0])) return scratch_load(node);
     const BufferArg& buffer = kernel_buffer(env_, node->src[0]);
     GatherArgs args;
     args.buffer = dense_over(buffer.dtype, {buffer.numel}, buffer.data);
