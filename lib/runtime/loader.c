@@ -104,11 +104,13 @@ static int load(tgrt_model* model, const tgrt_load_options* options, tgrt_error*
   model->header = (const struct tgrt_header*)(const void*)base;
   int rc = check_header(model->header, model->file.bytes, error);
   if (!rc) rc = check_sections(model, error);
-  if (!rc) rc = check_machine(model->header, error);
+  const int inspect = (options->flags & TGRT_LOAD_INSPECT) != 0;
+  if (!rc && !inspect) rc = check_machine(model->header, error);
   if (!rc) rc = tgrt_check_plan(model, error);
   if (rc) return rc;
   const struct tgrt_section* weights = tgrt_find_section(model, TGRT_SECTION_WEIGHTS);
   model->weights = weights ? base + weights->offset : base;
+  if (inspect) return 0;
   rc = choose_device(model, options->device, error);
   if (!rc && (options->flags & TGRT_LOAD_PERF_MAP)) tgrt_os_perf_map(model);
   return rc;

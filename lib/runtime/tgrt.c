@@ -108,6 +108,7 @@ int tgrt_create_context(const tgrt_model* model, const tgrt_context_options* opt
                         tgrt_error* error) {
   if (!model || !result) return tgrt_fail(error, TGRT_E_ARGUMENT, "tgrt_create_context: model or context is NULL");
   *result = NULL;
+  if (!model->device) return tgrt_fail(error, TGRT_E_ARGUMENT, "the model was loaded with TGRT_LOAD_INSPECT");
   tgrt_context_options given = {0};
   if (options) memcpy(&given, options, options->struct_size < sizeof given ? options->struct_size : sizeof given);
   const tgrt_allocator allocator = given.allocator ? *given.allocator : model->allocator;

@@ -66,6 +66,7 @@ typedef struct tgrt_step_event {
 
 enum {
   TGRT_LOAD_PERF_MAP = 1, /* write /tmp/perf-PID.map, so that `perf` knows the kernels' names */
+  TGRT_LOAD_INSPECT = 2,  /* accept code for other CPUs and map none: such a model has no contexts */
 };
 
 typedef struct tgrt_load_options {

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The command line of tgrun. One function lists every option; it is the parser and the help page. CLI11 splits and
+// counts, what an option's text means is parsed here, so that a wrong one is answered with the text given and the form
+// expected. This is the only file of tgrun that includes CLI11.
+#include "tgrun/options.h"
+
+#include <CLI/CLI.hpp>
+
+#include <charconv>
+
+namespace tgc {
+
+namespace {
+
+struct RawOptions {
+  std::vector<std::string> inputs, dims;
+};
+
+constexpr const char* kExamples = R"(Examples:
+  tgrun m.bundle                              run once on seeded random inputs, print the outputs
+  tgrun m.bundle --input image=a.pgm,b.pgm    a batch of two pictures
+  tgrun m.bundle --input x=x.npy --save out   out/output_0.npy …, in the model's order
+  tgrun m.bundle --test test_data_set_0       compare with ONNX test data
+  tgrun m.bundle --dim batch=8 --bench        time of a run
+  tgrun m.bundle --profile                    time of each kernel
+  tgrun m.bundle --describe                   the plan as JSON
+
+Input files: .npy; .pb (an ONNX TensorProto); .pgm (grey picture, values 0..255 as they are).
+Exit codes: 0 ok, 1 input error, 2 usage, 3 internal error, 4 numbers differ, 130 interrupted.
+TGRT_PERF_MAP=1 writes /tmp/perf-PID.map, with which `perf` names the kernels.
+)";
+
+class HelpPage : public CLI::Formatter {
+public:
+  std::string make_usage(const CLI::App*, std::string) const override { return "Usage: tgrun BUNDLE [options]\n"; }
+};
+
+void add_all(CLI::App& app, RunOptions& o, RawOptions& raw) {
+  app.set_help_flag();
+  app.name("tgrun");
+  app.footer(kExamples);
+  auto page = std::make_shared<HelpPage>();
+  page->column_width(34);
+  app.formatter(page);
+  const auto repeatable = [&](const char* name, std::vector<std::string>& to, const char* doc, const char* type) {
+    app.add_option(name, to, doc)->type_name(type)->allow_extra_args(false);
+  };
+  app.add_option("BUNDLE", o.bundle, "made by tgc")->type_name("");
+  repeatable("--input", raw.inputs, "an input from a file, or from several along its first axis; repeatable",
+             "NAME=FILE[,FILE…]");
+  repeatable("--dim", raw.dims, "value of a symbolic dimension that no input file gives (default: its minimum)",
+             "NAME=VALUE");
+  app.add_option("--seed", o.seed, "of the inputs that no file gives (default: 0)")->type_name("N");
+  app.add_option("--threads", o.threads, "threads of a run (default: one per CPU); results do not depend on it")
+      ->type_name("N");
+  app.add_flag("--guard", o.guard, "debug: red zones and NaN around every buffer, checked after each kernel");
+  app.add_option("--save", o.save, "write the outputs as DIR/output_0.npy …")->type_name("DIR");
+  app.add_flag("--json", o.json, "print --bench and --profile as JSON");
+  const char* group = "Instead of printing the outputs";
+  app.add_option("--test", o.test, "compare with DIR/input_N.pb, output_N.pb, or all DIR/test_data_set_*")
+      ->type_name("DIR")
+      ->group(group);
+  app.add_option("--rtol", o.rtol, "relative tolerance of --test (default: 1e-3)")->type_name("X")->group(group);
+  app.add_option("--atol", o.atol, "absolute tolerance of --test (default: 1e-7)")->type_name("X")->group(group);
+  app.add_flag("--bench", o.bench, "time runs: median, minimum, 90th percentile")->group(group);
+  app.add_flag("--profile", o.profile, "time kernels: share, GFLOP/s, GB/s")->group(group);
+  app.add_flag("--describe", o.describe, "print the bundle as JSON; for bundles of any CPU")->group(group);
+  app.add_option("--extract", o.extract, "write its parts as files: code.so, plan.json, weights.bin …")
+      ->type_name("DIR")
+      ->group(group);
+  app.add_flag("--check", o.check, "check every byte of the bundle, weights included")->group(group);
+  app.add_flag("--list-devices", o.list_devices, "print this build's devices, and whether they work here")
+      ->group(group);
+  app.add_flag("-h,--help", o.help, "print this page");
+  app.add_flag("--version", o.version, "print the version");
+}
+
+std::string in_quotes(const std::string& text) { return "\"" + text + "\""; }
+
+InputFiles parse_input(const std::string& text) {
+  InputFiles input;
+  const size_t equals = text.find('=');
+  if (equals != std::string::npos) input.name = text.substr(0, equals);
+  size_t start = equals == std::string::npos ? 0 : equals + 1;
+  for (size_t comma; start <= text.size(); start = comma + 1) {
+    comma = std::min(text.find(',', start), text.size());
+    if (comma == start) throw RunUsageError("--input " + in_quotes(text) + ": expected NAME=FILE[,FILE…]");
+    input.files.push_back(text.substr(start, comma - start));
+  }
+  return input;
+}
+
+std::pair<std::string, int64_t> parse_dim(const std::string& text) {
+  const size_t equals = text.rfind('=');
+  int64_t value = 0;
+  const char* end = text.data() + text.size();
+  if (equals != std::string::npos && equals > 0) {
+    const auto [stop, error] = std::from_chars(text.data() + equals + 1, end, value);
+    if (error == std::errc() && stop == end) return {text.substr(0, equals), value};
+  }
+  throw RunUsageError("--dim " + in_quotes(text) + ": expected NAME=VALUE");
+}
+
+void check(const RunOptions& o) {
+  if (o.help || o.version || o.list_devices) return;
+  if (o.bundle.empty()) throw RunUsageError("no BUNDLE given");
+  const int actions = !o.test.empty() + o.bench + o.profile + o.describe + o.check + !o.extract.empty();
+  if (actions > 1)
+    throw RunUsageError("give one of --test, --bench, --profile, --describe, --extract and --check, not several");
+  if (o.json && !o.bench && !o.profile) throw RunUsageError("--json goes with --bench or --profile");
+  if (o.threads > 1024) throw RunUsageError("--threads " + std::to_string(o.threads) + ": expected 1 to 1024");
+}
+
+} // namespace
+
+RunOptions parse_run_options(std::span<const char* const> args) {
+  RunOptions options;
+  RawOptions raw;
+  CLI::App app;
+  add_all(app, options, raw);
+  std::vector<std::string> reversed(args.rbegin(), args.rend());
+  try {
+    app.parse(reversed);
+  } catch (const CLI::ParseError& error) {
+    throw RunUsageError(error.what());
+  }
+  for (const std::string& text : raw.inputs) options.inputs.push_back(parse_input(text));
+  for (const std::string& text : raw.dims) options.dims.push_back(parse_dim(text));
+  check(options);
+  return options;
+}
+
+std::string run_help_text() {
+  RunOptions options;
+  RawOptions raw;
+  CLI::App app;
+  add_all(app, options, raw);
+  return app.help();
+}
+
+} // namespace tgc
