@@ -163,7 +163,7 @@ RunExit extract(const RunOptions& options) {
 RunExit check_bundle(const RunOptions& options) {
   const ModelPtr model = load_model(options, false);
   tgrt_error error{};
-  if (tgrt_verify(model.get(), &error) != 0) throw RunError(options.bundle + ": error " + error.text);
+  if (tgrt_verify(model.get(), &error) != 0) fail(options.bundle, error);
   std::printf("%s: ok\n", options.bundle.c_str());
   return RunExit::Ok;
 }

@@ -19,14 +19,6 @@ tgrt_tensor_info info_of(const tgrt_model* model, int kind, uint32_t index) {
   return info;
 }
 
-/// Throws what the runtime says, with its advice as the note.
-[[noreturn]] void fail(const std::string& where, const tgrt_error& error) {
-  std::string text = error.text;
-  const std::string remedy = tgrt_error_remedy(error.code);
-  if (text.size() > remedy.size() && text.ends_with(remedy)) text.resize(text.size() - remedy.size() - 2);
-  throw RunError(where + ": error " + text, remedy);
-}
-
 /// SplitMix64 (Steele, Lea, Flood 2014).
 struct Random {
   uint64_t state;
@@ -119,6 +111,13 @@ void set_vars(tgrt_context* context, const tgrt_model* model, const RunOptions& 
 }
 
 } // namespace
+
+void fail(const std::string& where, const tgrt_error& error) {
+  std::string text = error.text;
+  const std::string remedy = tgrt_error_remedy(error.code);
+  if (text.size() > remedy.size() && text.ends_with(remedy)) text.resize(text.size() - remedy.size() - 2);
+  throw RunError(where + ": error " + text, remedy);
+}
 
 std::string tensor_text(const tgrt_model* model, int kind, uint32_t index) {
   const tgrt_tensor_info info = info_of(model, kind, index);

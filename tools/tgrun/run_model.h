@@ -20,6 +20,9 @@ struct ContextDeleter {
 using ModelPtr = std::unique_ptr<tgrt_model, ModelDeleter>;
 using ContextPtr = std::unique_ptr<tgrt_context, ContextDeleter>;
 
+/// Throws what the runtime says as a RunError, its advice as the note.
+[[noreturn]] void fail(const std::string& where, const tgrt_error& error);
+
 /// errors: RunError with the runtime's text.
 ModelPtr load_model(const RunOptions& options, bool inspect);
 using ProfileFn = void (*)(void* user, const tgrt_step_event* event);
