@@ -70,8 +70,10 @@ private:
     inputs.module = &module_;
     inputs.params = &inputs_;
     const bool is_input = node->is(Ops::Param) && node->i(Attr::Slot) < static_cast<int64_t>(inputs_.size());
-    if (is_input || node->is(Ops::Weight)) return to_host(leaf_value(node, inputs, dims_));
-    if (!node->is(Ops::Param) && !node->is(Ops::Buffer))
+    // A weight that is not in the table is one that a call of this plan makes.
+    const bool is_made = node->is(Ops::Weight) && !module_.weights.contains(node->s(Attr::Key));
+    if (is_input || (node->is(Ops::Weight) && !is_made)) return to_host(leaf_value(node, inputs, dims_));
+    if (!is_made && !node->is(Ops::Param) && !node->is(Ops::Buffer))
       eval_error(module_.source, describe(node) + " is no storage for a call");
     HostTensor tensor = zeros(node->dtype, dims_(node->shape));
     std::fill(tensor.data.begin(), tensor.data.end(), std::byte{0xff}); // NaN, so that reading too early shows

@@ -97,7 +97,7 @@ TEST(Options, EveryRowSetsItsField) {
 TEST(Options, VerifyWithoutAValueDoesNotTakeTheModel) {
   const Options o = parse({"--verify", "m.onnx"});
   EXPECT_EQ(o.model, "m.onnx");
-  EXPECT_EQ(o.verify, Verify::Stages);
+  EXPECT_EQ(o.verify, Verify::Outputs);
 }
 
 TEST(Options, ListsAndVersionNeedNoModel) {
@@ -127,7 +127,7 @@ TEST(OptionsErrors, SayWhatWasGivenAndWhatIsExpected) {
   EXPECT_EQ(complaint({"a.onnx", "--emit=kernel"}),
             "--emit \"kernel\": expected one of uops, kernels, plan, linear, source, asm; did you mean \"kernels\"?");
   EXPECT_EQ(complaint({"a.onnx", "--numerics=loose"}), "--numerics \"loose\": expected one of strict, standard, fast");
-  EXPECT_EQ(complaint({"a.onnx", "--verify=all"}), "--verify \"all\": expected one of stages, sample");
+  EXPECT_EQ(complaint({"a.onnx", "--verify=all"}), "--verify \"all\": expected one of outputs, stages, sample");
   EXPECT_EQ(complaint({"a.onnx", "--target"}), "--target: 1 required TARGET missing");
 }
 

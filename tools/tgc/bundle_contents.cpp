@@ -126,9 +126,7 @@ BundleContents bundle_contents(const Compilation& c, const CompileOptions& optio
   BundleContents out = Contents(c).run();
   out.features = c.target.features;
   std::string target = c.target.device + ":" + c.target.renderer + ":" + c.target.arch;
-  out.meta = {{"tool", "tgc " TGC_VERSION},
-              {"target", target},
-              {"numerics", numerics_name(options.numerics)}};
+  out.meta = {{"tool", "tgc " TGC_VERSION}, {"target", target}, {"numerics", numerics_name(options.numerics)}};
   return out;
 }
 

@@ -27,7 +27,7 @@ constexpr const char* kExamples = R"(Examples:
   tgc model.onnx -o m.bundle --dim batch=1..64
   tgc model.onnx --check                    say whether every node is supported, write nothing
   tgc model.onnx --emit=kernels             print the kernels before lowering
-  tgc model.onnx --verify                   compare with the reference interpreter after each stage
+  tgc model.onnx --verify=stages            compare with the reference interpreter after each pass
   tgc kernel.uop --start-before=expand --emit=linear
   cat model.onnx | tgc - -o model.bundle
 
@@ -61,7 +61,8 @@ void add_report(CLI::App& app, Options& o, RawOptions& raw) {
       ->type_name("STAGE")
       ->group(group);
   app.add_flag("--check", o.check, "import and schedule only; report every unsupported node")->group(group);
-  app.add_option("--verify", raw.verify, "compare with the interpreter: stages (default) or sample")
+  app.add_option("--verify", raw.verify,
+                 "compare with the interpreter: outputs (default), stages (names the first that differs) or sample")
       ->type_name("[=HOW]")
       ->group(group);
   app.add_flag("-v,--verbose", o.verbosity, "a line per stage; -vv: a line per pass and kernel")->group(group);
@@ -153,7 +154,7 @@ size_t choice(const char* option, std::string_view text, std::span<const std::st
 }
 
 constexpr std::string_view kNumericsNames[] = {"strict", "standard", "fast"};
-constexpr std::string_view kVerifyNames[] = {"stages", "sample"};
+constexpr std::string_view kVerifyNames[] = {"outputs", "stages", "sample"};
 
 void understand(Options& o, RawOptions& raw) {
   o.dims = parse_dims(raw.dims);
@@ -215,7 +216,7 @@ Options parse_options(std::span<const char* const> args) {
   std::vector<std::string> reversed;
   for (const char* arg : args) {
     // An option with an optional value would otherwise take the MODEL that follows it.
-    reversed.push_back(std::string_view(arg) == "--verify" ? "--verify=stages" : arg);
+    reversed.push_back(std::string_view(arg) == "--verify" ? "--verify=outputs" : arg);
   }
   std::reverse(reversed.begin(), reversed.end());
   try {

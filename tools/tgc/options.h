@@ -41,7 +41,9 @@ inline constexpr StageName kEmitStages[] = {
     {"asm", "the target's assembly"},
 };
 
-enum class Verify : uint8_t { None, Stages, Sample };
+/// What is compared with the reference interpreter: the bundle's outputs, also the result of every pass, or a few
+/// hundred elements of each output (for large models).
+enum class Verify : uint8_t { None, Outputs, Stages, Sample };
 
 /// A `--dim`: the dimension `name` of the model lies in lo..hi (inclusive); lo == hi pins it.
 struct DimBound {

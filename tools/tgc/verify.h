@@ -17,8 +17,11 @@ public:
   bool run(const std::string& bundle);
 
 private:
+  HostTensor sample(const Module& module, const std::vector<HostTensor>& inputs, uint64_t& seed);
   Verify how_;
   std::vector<HostTensor> inputs_, want_;
+  std::vector<std::vector<int64_t>> sampled_; ///< Sample: element numbers per output; empty otherwise
+  std::vector<std::vector<int64_t>> shapes_;  ///< of the outputs
   VarValues vars_;
   std::string first_difference_;
 };
