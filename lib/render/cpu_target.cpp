@@ -245,7 +245,7 @@ std::string join(const Names& names, const char* separator) {
 
 std::string did_you_mean(std::string_view text, const Names& names) {
   const std::string* best = nullptr;
-  size_t least = std::max<size_t>(text.size() / 3, 1) + 1;
+  size_t least = text.size() / 2 + 1; // half of it wrong is another word
   for (const std::string& name : names)
     if (const size_t d = distance(text, name); d < least) {
       least = d;

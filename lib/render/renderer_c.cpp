@@ -12,8 +12,8 @@ namespace {
 
 TargetInfo target(const TargetSpec& spec) { return resolve_cpu(spec, "c"); }
 
-std::string render(Ref func, const TargetInfo&, std::span<const std::string> vars) {
-  return print_c(lower_to_rows(func, vars, {}));
+std::string render(Ref func, const TargetInfo& info, std::span<const std::string> vars) {
+  return print_c(lower_to_rows(func, vars, {.target = &info}));
 }
 
 /// The features by gcc's names, which are LLVM's, and no other.

@@ -16,7 +16,7 @@ constexpr const char* kTriple = "x86_64-unknown-linux-gnu";
 TargetInfo target(const TargetSpec& spec) { return resolve_cpu(spec, "llvm"); }
 
 std::string render(Ref func, const TargetInfo& info, std::span<const std::string> vars) {
-  const RowCode code = lower_to_rows(func, vars, {.native_f16 = has_feature(info, "f16c")});
+  const RowCode code = lower_to_rows(func, vars, {.target = &info, .native_f16 = has_feature(info, "f16c")});
   // LLVM knows the x86-64 levels as instruction sets, not as something to tune for.
   const std::string tune = info.arch.starts_with("x86-64") ? "generic" : info.arch;
   return print_llvm(code, {kTriple, "x86-64", tune, join(info.features, ","), info.vector_bytes * 8});

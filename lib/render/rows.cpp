@@ -54,7 +54,7 @@ constexpr int64_t kMaxLanes = 1024, kMaxRows = 4096; // far beyond any register 
 class RowLowering {
 public:
   RowLowering(Ref func, std::span<const std::string> vars, const RowOptions& options)
-      : func_(func), vars_(vars), builder_(code_, options), scopes_(1) {}
+      : func_(func), vars_(vars), target_(*options.target), builder_(code_, options), scopes_(1) {}
 
   RowCode run();
 
@@ -94,6 +94,7 @@ private:
 
   Ref func_;
   std::span<const std::string> vars_;
+  const TargetInfo& target_;
   RowCode code_;
   RowBuilder builder_;
   struct Scope {
@@ -283,6 +284,8 @@ Shaped RowLowering::compute_leaf(Ref x) {
 }
 
 RowId RowLowering::one_elementwise(Ref x, std::span<const RowId> args) {
+  if (!target_.supports(x->op))
+    unsupported(x, "is not native to " + target_.device + ":" + target_.renderer + ":" + target_.arch);
   RowBuilder::Facts facts;
   if (is_int(x->dtype)) {
     facts.no_wrap = x->dtype == DType::Index && x->lo > INT64_MIN && x->hi < INT64_MAX;

@@ -70,7 +70,8 @@ struct RowCode {
 };
 
 struct RowOptions {
-  bool native_f16 = false; ///< keep casts between f16 and f32; else they are integer arithmetic
+  const TargetInfo* target; ///< which ops may appear
+  bool native_f16 = false;  ///< keep casts between f16 and f32; else they are integer arithmetic
 };
 
 /// Splits the linear kernel `func` into row code. `vars`: names of the module's Vars, sorted.
