@@ -209,8 +209,8 @@ TEST(Target, UnknownNamesAreExplained) {
       "x86-64-v2, x86-64-v3, x86-64-v4, haswell, skylake, skylake-avx512, icelake-server, sapphirerapids, znver1, "
       "znver2, znver3, znver4\n");
   EXPECT_EQ(
-      message("cpu:c:x86-64,+axv2"),
-      "error TGC-E401: unknown CPU feature `axv2`; did you mean `avx2`?\n  note: known: sse3, ssse3, sse4.1, sse4.2, "
+      message("cpu:c:x86-64,+fma3"),
+      "error TGC-E401: unknown CPU feature `fma3`; did you mean `fma`?\n  note: known: sse3, ssse3, sse4.1, sse4.2, "
       "popcnt, avx, f16c, fma, avx2, bmi, bmi2, lzcnt, movbe, avx512f, avx512cd, avx512bw, avx512dq, avx512vl, "
       "avx512vbmi, avx512vnni\n");
 }

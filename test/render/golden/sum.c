@@ -10,7 +10,10 @@
 #define MAKE(T, ...) ((T){{__VA_ARGS__}})
 #define COPY(to, from, n) \
   for (unsigned at = 0; at < (unsigned)(n); ++at) ((unsigned char*)(to))[at] = ((const unsigned char*)(from))[at]
-#include <math.h>
+#define LIBRARY(name) float name##f(float); double name(double);
+LIBRARY(fabs) LIBRARY(sqrt) LIBRARY(floor) LIBRARY(ceil) LIBRARY(trunc) LIBRARY(rint)
+float fmaf(float, float, float);
+double fma(double, double, double);
 #define __builtin_fabsf fabsf
 #define __builtin_fabs fabs
 #define __builtin_sqrtf sqrtf
