@@ -202,12 +202,13 @@ std::vector<int64_t> last_axes(Ref x, size_t count) {
   for (size_t i = x->shape.size() - count; i < x->shape.size(); ++i) axes.push_back(static_cast<int64_t>(i));
   return axes;
 }
-// Smallest value of the type: -inf for floats.
+
+} // namespace
+
 double lowest(DType t) {
   if (is_float(t)) return -std::numeric_limits<double>::infinity();
   return is_unsigned(t) || t == DType::Bool ? 0 : -std::ldexp(1.0, 8 * byte_size(t) - 1);
 }
-} // namespace
 
 Ref max_pool(Ref x, const std::vector<Window>& axes) {
   Ref w = windows(pad_spatial(x, axes, lowest(x->dtype)), axes);

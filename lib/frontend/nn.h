@@ -35,6 +35,8 @@ Ref add_channel(Ref x, Ref bias);
 /// v [C] as [1, C, 1...] of x's rank.
 Ref channel(Ref x, Ref v);
 
+/// The smallest value of a type: -inf for floats.
+double lowest(DType t);
 /// Maximum over each window; padding never wins.
 Ref max_pool(Ref x, const std::vector<Window>& axes);
 /// Mean over each window. `count_pads`: padding counts as taps of value 0. `extra_hi` is padding beyond pad_hi (ceil

@@ -52,7 +52,7 @@ inline Wire attr_tensor(const std::string& name, const Wire& tensor) {
 
 struct NodeSpec {
   std::string op;
-  std::vector<std::string> inputs, outputs;
+  std::vector<std::string> inputs = {}, outputs = {};
   std::vector<Wire> attributes = {};
   std::string name = {}, domain = {};
 };

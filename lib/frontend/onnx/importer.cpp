@@ -94,7 +94,8 @@ void Importer::check_limits() {
     error(ErrorCode::E207, "",
           std::to_string(model_.nodes.size()) + " nodes, the limit is " + std::to_string(options_.limits.nodes));
   if (model_.ir_version >= 3 && model_.opsets.empty())
-    error(ErrorCode::E204, "", "the model imports no operator set", "the file may be cut short; export or download it again");
+    error(ErrorCode::E204, "", "the model imports no operator set",
+          "the file may be cut short; export or download it again");
   auto main = model_.opsets.find("");
   if (main != model_.opsets.end() && (main->second < 1 || main->second > kLatestOpset))
     error(ErrorCode::E202, "", "the model uses ai.onnx opset " + std::to_string(main->second),

@@ -183,9 +183,33 @@ std::vector<Window> with_extra(Spatial s) {
   return s.axes;
 }
 
+/// Flat position in x of each window's maximum (the first of equals); column-major within a plane if storage_order
+/// is 1.
+Ref max_positions(OpContext& c, Ref x, const std::vector<Window>& axes, bool column_major) {
+  Ref plane = full(c.ctx(), x->shape, DType::I64, 0), stride = c.ctx().index(1);
+  for (int64_t i = 0; i < x->rank(); ++i) {
+    int64_t spatial = x->rank() - 2;
+    int64_t axis = i < spatial ? (column_major ? 2 + i : x->rank() - 1 - i) : x->rank() - 1 - i;
+    Ref step = broadcast_to(to(stride, DType::I64), x->shape);
+    plane = add(plane, mul(iota(c.ctx(), x->shape, axis, DType::I64), step));
+    stride = dim_mul(stride, dim(x, axis));
+  }
+  constexpr double kBeyond = 9e15; // above every position
+  Ref taps = windows(pad_spatial(x, axes, lowest(x->dtype)), axes);
+  Ref at = windows(pad_spatial(plane, axes, kBeyond), axes);
+  std::vector<int64_t> all = all_axes(taps), inner(all.begin() + x->rank(), all.end());
+  Ref best = max(taps, inner, true);
+  Ref hit = elementwise(Ops::Eq, {taps, best});
+  if (is_float(x->dtype)) hit = select(is_nan(best), is_nan(taps), hit);
+  return min(select(hit, at, full_like(at, kBeyond)), inner, false);
+}
+
 void max_pool_op(OpContext& c) {
-  c.ignore("storage_order"); // concerns the second output
-  c.out(max_pool(c.in(0), with_extra(pool_windows(c, c.in(0)))));
+  Ref x = c.in(0);
+  bool column_major = c.opset() >= 8 && c.attr("storage_order", 0) != 0;
+  std::vector<Window> axes = with_extra(pool_windows(c, x));
+  c.out(max_pool(x, axes));
+  if (c.has_output(1)) c.out(1, max_positions(c, x, axes, column_major));
 }
 
 void average_pool_op(OpContext& c) {

@@ -68,22 +68,36 @@ template <bool largest> void arg_extreme(OpContext& c) {
 
 // ---- normalisation --------------------------------------------------------------------------------------------------
 
-/// (x - mean) * (scale / sqrt(var + epsilon)) + bias, per channel.
+/// (x - mean) * (scale / sqrt(var + epsilon)) + bias, per channel. In training mode (opset 14 on) mean and var are the
+/// batch's, and the running ones move towards them.
 void batch_normalization(OpContext& c) {
   Ref x = c.in_float(0);
-  double epsilon = c.attr_float("epsilon", 1e-5);
-  c.ignore("momentum");
+  double epsilon = c.attr_float("epsilon", 1e-5), momentum = c.attr_float("momentum", 0.9);
   if (c.opset() < 6) c.ignore("consumed_inputs");
   if (c.opset() < 7) c.require("is_test", 1, 0);
   if (c.opset() < 9) c.require("spatial", 1, 1);
-  if (c.opset() >= 14) c.require("training_mode", 0, 0);
+  bool training = c.opset() >= 14 && c.attr("training_mode", 0) != 0;
   for (size_t i = 1; i < 5; ++i) c.check(c.in(i)->rank() == 1, "input " + std::to_string(i) + " is not rank 1");
+  c.check(x->rank() >= 2 || !training, "input " + shape_text(x->shape) + " has no channels");
   DType wide = accumulator(x->dtype);
   auto per_channel = [&](Ref v) {
     return x->rank() == 1 ? reshape(to(v, wide), Dims{dim(v, 0)}) : channel(x, to(v, wide));
   };
-  Ref scale = div(to(c.in(1), wide), unary(Ops::Sqrt, add(to(c.in(4), wide), epsilon)));
-  Ref centred = sub(to(x, wide), per_channel(c.in(3)));
+  Ref average = to(c.in(3), wide), variance = to(c.in(4), wide);
+  if (training) {
+    std::vector<int64_t> axes = all_axes(x);
+    axes.erase(axes.begin() + 1);
+    Ref batch = mean(to(x, wide), axes, false), spread = mean(square(sub(to(x, wide), channel(x, batch))), axes, false);
+    auto moved = [&](Ref running, Ref now) {
+      return to(add(mul(running, momentum), mul(now, 1 - momentum)), c.in(3)->dtype);
+    };
+    c.out(1, moved(average, batch));
+    c.out(2, moved(variance, spread));
+    average = batch;
+    variance = spread;
+  }
+  Ref scale = div(to(c.in(1), wide), unary(Ops::Sqrt, add(variance, epsilon)));
+  Ref centred = sub(to(x, wide), per_channel(average));
   c.out(to(add(mul(centred, per_channel(scale)), per_channel(c.in(2))), x->dtype));
 }
 

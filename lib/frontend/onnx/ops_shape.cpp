@@ -17,12 +17,15 @@ void identity(OpContext& c) {
   c.out(c.in(0));
 }
 
+/// The identity, unless it trains with a ratio above 0, which is random.
 void dropout(OpContext& c) {
   if (c.opset() < 6) c.ignore("consumed_inputs");
   if (c.opset() < 7) c.require("is_test", 1, 0);
-  c.ignore("ratio");
+  if (c.opset() < 12) c.ignore("ratio");
   c.ignore("seed");
-  if (c.has(2) && c.known_number(2) != 0) c.unsupported("training_mode=true is not supported");
+  bool training = c.has(2) && c.known_number(2) != 0;
+  if (training && !(c.has(1) && c.known_number(1) == 0))
+    c.unsupported("training_mode=true is random, which is not supported");
   c.out(c.in(0));
   if (c.has_output(1)) // the mask: all kept
     c.out(1, full(c.ctx(), c.in(0)->shape, c.opset() < 10 ? c.in(0)->dtype : DType::Bool, 1));

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Sampling grids, crops and window functions: positions computed from data or from sizes known at import.
+// GridSample reads 2^d (linear), 1 (nearest) or 4^d (cubic) neighbours by `take`; padding decides what lies outside.
+#include <algorithm>
+#include <cmath>
+
+#include "frontend/gather.h"
+#include "frontend/nn.h"
+#include "frontend/onnx/op.h"
+
+namespace tgc::onnx {
+namespace {
+
+using namespace tensor;
+
+constexpr double kPi = 3.14159265358979323846;
+
+/// Crops or zero-pads around the centre to a known shape.
+void center_crop_pad(OpContext& c) {
+  Ref x = c.in(0);
+  Dims wanted = c.known_dims(1);
+  std::vector<int64_t> axes = c.attr_ints("axes", all_axes(x));
+  normalize_axes(axes, x->rank());
+  c.check(wanted.size() == axes.size(),
+          "shape has " + std::to_string(wanted.size()) + " values for " + std::to_string(axes.size()) + " axes");
+  for (size_t i = 0; i < axes.size(); ++i) {
+    int64_t axis = normalize_axis(axes[i], x->rank());
+    Ref two = c.ctx().index(2), more = dim_sub(wanted[i], dim(x, axis));
+    c.check(wanted[i]->lo >= 0, "the shape has a negative dim");
+    if (more->lo >= 0) {
+      Ref before = dim_floordiv(more, two);
+      x = pad_axis(x, axis, before, dim_sub(more, before));
+    } else if (more->hi <= 0) {
+      x = shrink_axis(x, axis, dim_floordiv(dim_sub(dim(x, axis), wanted[i]), two), wanted[i]);
+    } else {
+      c.unsupported("a symbolic dim may be cropped or padded", "pin the dim with --dim NAME=VALUE");
+    }
+  }
+  c.out(x);
+}
+
+/// Positions -1..1 along an axis of n samples: of their centres, or with the ends on the borders.
+Ref normalised_positions(Context& ctx, const Dims& shape, int64_t axis, bool align_corners) {
+  Ref i = iota(ctx, shape, axis, DType::F32);
+  double n = static_cast<double>(dim_int(shape[static_cast<size_t>(axis)]).value_or(1));
+  if (align_corners) return n > 1 ? add(mul(i, 2 / (n - 1)), -1) : full_like(i, 0);
+  return add(mul(add(mul(i, 2), 1), 1 / n), -1);
+}
+
+/// theta [N, d, d+1] applied to the positions (x, y[, z], 1) of a grid of `size` [N, C, spatial...].
+void affine_grid(OpContext& c) {
+  Ref theta = c.in_float(0);
+  std::vector<int64_t> size = c.known_ints(1);
+  bool align_corners = c.attr("align_corners", 0) != 0;
+  int64_t d = static_cast<int64_t>(size.size()) - 2;
+  c.check((d == 2 || d == 3) && theta->rank() == 3, "size must have 4 or 5 values and theta rank 3");
+  Context& ctx = c.ctx();
+  for (int64_t s : size) c.check(s >= 1 && s < (1 << 24), "size has the value " + std::to_string(s));
+  Dims spatial = index_dims(ctx, {size.begin() + 2, size.end()}), one{ctx.index(1)};
+  std::vector<Ref> columns;
+  for (int64_t axis = d; axis-- > 0;)
+    columns.push_back(unsqueeze(to(normalised_positions(ctx, spatial, axis, align_corners), theta->dtype), {d}));
+  columns.push_back(unsqueeze(full(ctx, spatial, theta->dtype, 1), {d}));
+  Ref base = merge_axes(concat(columns, d), 0, d);                 // [positions, d+1]
+  Ref grid = matmul(unsqueeze(base, {0}), swap_axes(theta, 1, 2)); // [N, positions, d]
+  Dims shape{dim(theta, 0)};
+  shape.insert(shape.end(), spatial.begin(), spatial.end());
+  shape.push_back(ctx.index(d));
+  c.out(reshape(grid, shape));
+}
+
+// ---- GridSample -----------------------------------------------------------------------------------------------------
+
+struct Sampler {
+  std::string mode, padding;
+  bool align_corners;
+  std::vector<int64_t> extents;
+};
+
+Ref floor_of(Ref x) { return unary(Ops::Floor, x); }
+
+/// x folded back into [lo, hi] at its borders.
+Ref reflect(Ref x, double lo, double hi) {
+  double range = hi - lo;
+  if (range <= 0) return full_like(x, lo);
+  Ref t = unary(Ops::Abs, add(x, -lo)), flips = floor_of(mul(t, 1 / range));
+  Ref rest = sub(t, mul(flips, range));
+  Ref even = compare(Ops::Eq, sub(flips, mul(floor_of(mul(flips, 0.5)), 2)), 0);
+  return select(even, add(rest, lo), rsub(hi, rest));
+}
+
+Ref pad_position(const Sampler& s, Ref x, int64_t n) {
+  double last = static_cast<double>(n - 1);
+  if (s.padding == "reflection") x = s.align_corners ? reflect(x, 0, last) : reflect(x, -0.5, last + 0.5);
+  return s.padding == "zeros" ? x : minimum(maximum(x, 0), last);
+}
+
+/// Weights of the taps floor(x) + first .. for a fraction t.
+std::vector<Ref> tap_weights(const Sampler& s, Ref t) {
+  if (s.mode == "nearest") return {full_like(t, 1)};
+  if (s.mode == "linear") return {rsub(1, t), t};
+  constexpr double kA = -0.75;
+  auto near_tap = [&](Ref x) { return add(mul(mul(x, x), add(mul(x, kA + 2), -(kA + 3))), 1); };
+  auto far_tap = [&](Ref x) { return add(mul(x, add(mul(x, add(mul(x, kA), -5 * kA)), 8 * kA)), -4 * kA); };
+  return {far_tap(add(t, 1)), near_tap(t), near_tap(rsub(1, t)), far_tap(rsub(2, t))};
+}
+
+struct Taps {
+  std::vector<Ref> position, weight; ///< positions as floats, padded
+};
+Taps taps_along(const Sampler& s, Ref normalised, int64_t n) {
+  double extent = static_cast<double>(n);
+  Ref x = s.align_corners ? mul(add(normalised, 1), (extent - 1) / 2) : add(mul(add(normalised, 1), extent / 2), -0.5);
+  if (s.mode == "nearest") return {{pad_position(s, unary(Ops::Round, pad_position(s, x, n)), n)}, {full_like(x, 1)}};
+  if (s.mode == "linear") x = pad_position(s, x, n);
+  Ref whole = floor_of(x);
+  Taps taps{{}, tap_weights(s, sub(x, whole))};
+  int64_t first = s.mode == "linear" ? 0 : -1;
+  for (size_t i = 0; i < taps.weight.size(); ++i) {
+    Ref p = add(whole, static_cast<double>(first + static_cast<int64_t>(i)));
+    taps.position.push_back(s.mode == "linear" ? p : pad_position(s, p, n));
+  }
+  return taps;
+}
+
+/// The sum over all combinations of taps; `axis` counts from the outermost spatial dim.
+Ref sample(const Sampler& s, Ref data, const std::vector<Taps>& taps, size_t axis, Ref linear, Ref weight) {
+  if (axis == taps.size()) {
+    Ref inside = compare(Ops::Ne, linear, -1); // take reads 0 there; the weight may be anything
+    Ref value = take(data, linear);            // [N, P, C]
+    return mul(value, unsqueeze(select(inside, weight, full_like(weight, 0)), {2}));
+  }
+  Ref total;
+  for (size_t i = 0; i < taps[axis].weight.size(); ++i) {
+    double n = static_cast<double>(s.extents[axis]);
+    Ref p = taps[axis].position[i];
+    Ref valid = elementwise(Ops::And, {elementwise(Ops::Le, {full_like(p, 0), p}), compare(Ops::Lt, p, n)});
+    Ref at = to(select(valid, p, full_like(p, 0)), DType::I64);
+    Ref joined = linear ? add(mul(linear, n), at) : at;
+    if (linear) valid = elementwise(Ops::And, {valid, compare(Ops::Ne, linear, -1)});
+    joined = select(valid, joined, full_like(joined, -1));
+    Ref w = weight ? mul(weight, taps[axis].weight[i]) : taps[axis].weight[i];
+    Ref part = sample(s, data, taps, axis + 1, joined, w);
+    total = total ? add(total, part) : part;
+  }
+  return total;
+}
+
+void grid_sample(OpContext& c) {
+  Ref x = c.in_float(0), grid = c.in_float(1);
+  int64_t d = x->rank() - 2;
+  Sampler s{c.attr_string("mode", c.opset() < 20 ? "bilinear" : "linear"),
+            c.attr_string("padding_mode", "zeros"),
+            c.attr("align_corners", 0) != 0,
+            {}};
+  if (s.mode == "bilinear") s.mode = "linear";
+  if (s.mode == "bicubic") s.mode = "cubic";
+  c.check(s.mode == "linear" || s.mode == "nearest" || s.mode == "cubic", "mode=\"" + s.mode + "\" is no mode");
+  c.check(s.padding == "zeros" || s.padding == "border" || s.padding == "reflection",
+          "padding_mode=\"" + s.padding + "\" is no padding");
+  c.check((d == 2 || d == 3) && grid->rank() == x->rank() && dim_int(dim(grid, -1)) == d,
+          "input " + shape_text(x->shape) + " and grid " + shape_text(grid->shape) + " do not fit");
+  Context& ctx = c.ctx();
+  Dims plane{dim(grid, 0), numel(ctx, grid->shape.subspan(1, static_cast<size_t>(d)))};
+  Ref points = reshape(grid, Dims{plane[0], plane[1], ctx.index(d)});
+  std::vector<Taps> taps;
+  for (int64_t axis = 0; axis < d; ++axis) {
+    std::optional<int64_t> n = dim_int(dim(x, 2 + axis));
+    if (!n) c.unsupported("the input's extents are symbolic", "pin the dims with --dim NAME=VALUE");
+    s.extents.push_back(*n);
+    Ref coordinate = reshape(shrink_axis(points, 2, ctx.index(d - 1 - axis), ctx.index(1)), plane);
+    taps.push_back(taps_along(s, to(coordinate, accumulator(coordinate->dtype)), *n));
+  }
+  Ref data = swap_axes(merge_axes(to(x, accumulator(x->dtype)), 2, x->rank()), 1, 2); // [N, positions, C]
+  Ref y = swap_axes(sample(s, data, taps, 0, Ref(), Ref()), 1, 2);
+  Dims shape{dim(x, 0), dim(x, 1)};
+  for (int64_t i = 1; i <= d; ++i) shape.push_back(dim(grid, i));
+  c.out(to(reshape(y, shape), x->dtype));
+}
+
+// ---- window functions -----------------------------------------------------------------------------------------------
+
+/// a0 - a1*cos(2 pi n/N) + a2*cos(4 pi n/N), with N = size, or size-1 if symmetric.
+void cosine_window(OpContext& c, double a0, double a1, double a2) {
+  DType type = dtype_of(static_cast<int32_t>(c.attr("output_datatype", 1)));
+  Dims size = c.known_dims(0);
+  c.check(size.size() == 1 && size[0]->lo >= 0, "size must be one number");
+  std::optional<int64_t> n = dim_int(size[0]);
+  if (!n) c.unsupported("the size is symbolic", "pin the dim with --dim NAME=VALUE");
+  int64_t period = std::max<int64_t>(1, c.attr("periodic", 1) ? *n : *n - 1);
+  Ref i = iota(c.ctx(), size, 0, DType::F64);
+  auto wave = [&](double k) { return unary(Ops::Cos, mul(i, k * kPi / static_cast<double>(period))); };
+  c.out(to(add(add(mul(wave(2), -a1), mul(wave(4), a2)), a0), type));
+}
+void hann(OpContext& c) { cosine_window(c, 0.5, 0.5, 0); }
+void hamming(OpContext& c) { cosine_window(c, 25.0 / 46, 1 - 25.0 / 46, 0); }
+void blackman(OpContext& c) { cosine_window(c, 0.42, 0.5, 0.08); }
+
+constexpr int kEnd = kLatestOpset;
+constexpr OpRow kRows[] = {
+    {"CenterCropPad", 18, kEnd, 2, 2, center_crop_pad}, {"AffineGrid", 20, kEnd, 2, 2, affine_grid},
+    {"GridSample", 16, kEnd, 2, 2, grid_sample},        {"HannWindow", 17, kEnd, 1, 1, hann},
+    {"HammingWindow", 17, kEnd, 1, 1, hamming},         {"BlackmanWindow", 17, kEnd, 1, 1, blackman},
+};
+
+} // namespace
+
+extern const OpTable kOnnxOps_vision;
+const OpTable kOnnxOps_vision = {"vision", kRows};
+
+} // namespace tgc::onnx

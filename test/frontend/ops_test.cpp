@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Operators whose meaning changed between opsets, operands known at import, and weights in every encoding: what the
+// ONNX backend tests, which each use one opset, do not cover.
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "frontend/frontend.h"
+#include "frontend/onnx/op.h"
+#include "frontend/onnx_writer.h"
+#include "uop/diag.h"
+#include "uop/eval.h"
+
+namespace tgc {
+namespace {
+
+using Values = std::vector<double>;
+using Ints = std::vector<int64_t>;
+
+/// The first output of one node of `spec` on f32 inputs x, a, b … of the shapes given, filled 1, 2, 3, ….
+struct OneNode {
+  NodeSpec spec;
+  int64_t opset = 13;
+  std::vector<Ints> shapes = {{2, 3}};
+  std::vector<Wire> initializers = {};
+
+  HostTensor run(const VarValues& vars = {}, const ImportOptions& options = {}) const {
+    static const char* const kNames[] = {"x", "a", "b"};
+    ModelSpec m;
+    m.opset = opset;
+    m.initializers = initializers;
+    NodeSpec n = spec;
+    n.outputs = {"y"};
+    m.nodes = {node(n)};
+    std::vector<HostTensor> inputs;
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      m.inputs.push_back(value_info(kNames[i], 1, {shapes[i].begin(), shapes[i].end()}));
+      HostTensor t = zeros(DType::F32, shapes[i]);
+      for (int64_t e = 0; e < t.numel(); ++e) t.set(e, static_cast<double>(e + 1));
+      inputs.push_back(t);
+    }
+    m.outputs = {Wire().text(1, "y")};
+    return eval(import_bytes(bytes_of(model(m)), "m.onnx", options), inputs, vars)[0];
+  }
+  Values values() const {
+    HostTensor t = run();
+    Values out;
+    for (int64_t i = 0; i < t.numel(); ++i) out.push_back(t.at(i));
+    return out;
+  }
+  std::string error() const {
+    try {
+      run();
+    } catch (const CompileError& e) {
+      return e.all()[0].message;
+    }
+    return "no error";
+  }
+};
+
+TEST(Ops, SoftmaxFlattensBeforeOpset13) {
+  OneNode n{{"Softmax", {"x"}, {}, {attr("axis", int64_t{0})}}, 11, {{2, 1}}};
+  EXPECT_NEAR(n.run().at(0), 0.26894142, 1e-6); // over all elements: 1/(1 + e)
+  n.opset = 13;
+  n.shapes = {{1, 2}};
+  EXPECT_EQ(n.values(), (Values{1, 1})); // each alone on axis 0
+}
+
+TEST(Ops, AddBroadcastsByAxisBeforeOpset7) {
+  OneNode n{{"Add", {"x", "a"}, {}, {attr("broadcast", int64_t{1}), attr("axis", int64_t{0})}}, 6, {{2, 3}, {2}}};
+  EXPECT_EQ(n.values(), (Values{2, 3, 4, 6, 7, 8}));
+  n.spec.attributes.clear();
+  EXPECT_EQ(n.error(), "shapes [2,3] and [2] differ, and broadcast is not 1");
+  n.opset = 7;
+  EXPECT_EQ(n.error(), "shapes [2,3] and [2] do not broadcast");
+}
+
+TEST(Ops, AxesMoveFromAttributeToInput) {
+  OneNode n{{"ReduceSum", {"x"}, {}, {attr("axes", Ints{1}), attr("keepdims", int64_t{0})}}, 11};
+  EXPECT_EQ(n.values(), (Values{6, 15}));
+  n.opset = 13;
+  EXPECT_EQ(n.error(), "attribute axes is not one of this operator's attributes");
+  n.spec = {"ReduceSum", {"x", "axes"}, {}, {attr("keepdims", int64_t{0})}};
+  n.initializers = {tensor_ints("axes", {1}, {-2})};
+  EXPECT_EQ(n.values(), (Values{5, 7, 9}));
+  n.opset = 11;
+  EXPECT_EQ(n.error(), "takes axes as an attribute before opset 13");
+}
+
+TEST(Ops, SliceTakesAttributesThenInputs) {
+  OneNode n{{"Slice", {"x"}, {}, {attr("starts", Ints{1}), attr("ends", Ints{INT64_MAX}), attr("axes", Ints{1})}}, 9};
+  EXPECT_EQ(n.values(), (Values{2, 3, 5, 6}));
+  n = {{"Slice", {"x", "s", "e", "ax", "st"}}, 13};
+  n.initializers = {tensor_ints("s", {1}, {-1}), tensor_ints("e", {1}, {INT64_MIN}), tensor_ints("ax", {1}, {1}),
+                    tensor_ints("st", {1}, {-2})};
+  EXPECT_EQ(n.values(), (Values{3, 1, 6, 4}));
+}
+
+TEST(Ops, ClipBoundsMoveToInputs) {
+  OneNode n{{"Clip", {"x"}, {}, {attr("max", 4.0f)}}, 6};
+  EXPECT_EQ(n.values(), (Values{1, 2, 3, 4, 4, 4}));
+  n = {{"Clip", {"x", "lo"}}, 13};
+  n.initializers = {tensor_floats("lo", {}, {3})};
+  EXPECT_EQ(n.values(), (Values{3, 3, 3, 4, 5, 6}));
+}
+
+TEST(Ops, ReshapeCopiesZeroAndInfersOne) {
+  OneNode n{{"Reshape", {"x", "s"}}, 13};
+  n.initializers = {tensor_ints("s", {3}, {0, -1, 1})};
+  EXPECT_EQ(n.run().shape, (Ints{2, 3, 1}));
+  n.initializers = {tensor_ints("s", {2}, {-1, 4})};
+  EXPECT_EQ(n.error(), "[2,3] does not reshape to [-1,4]");
+}
+
+TEST(Ops, SoftmaxOfAnUnknownOpsetIsRefused) {
+  EXPECT_EQ((OneNode{{"Softmax", {"x"}}, 29}).error(), "the model uses ai.onnx opset 29");
+}
+
+/// Exporters compute Reshape's operand from Shape, Gather and Concat; a symbolic batch survives that.
+TEST(Ops, ShapeArithmeticKeepsSymbolicDims) {
+  ModelSpec m;
+  m.inputs = {value_info("x", 1, {"batch", 4, 6})};
+  m.initializers = {tensor_ints("zero", {}, {0}), tensor_ints("one", {}, {1}), tensor_ints("two", {1}, {2}),
+                    tensor_ints("none", {1}, {-1})};
+  m.nodes = {node({"Shape", {"x"}, {"shape"}}),
+             node({"Gather", {"shape", "zero"}, {"n"}}),
+             node({"Gather", {"shape", "one"}, {"c"}}),
+             node({"Unsqueeze", {"n", "u"}, {"n1"}}),
+             node({"Unsqueeze", {"c", "u"}, {"c1"}}),
+             node({"Mul", {"n1", "two"}, {"n2"}}),
+             node({"Div", {"c1", "two"}, {"half"}}),
+             node({"Concat", {"n2", "half", "none"}, {"target"}, {attr("axis", int64_t{0})}}),
+             node({"Reshape", {"x", "target"}, {"y"}})};
+  m.initializers.push_back(tensor_ints("u", {1}, {0}));
+  m.outputs = {Wire().text(1, "y")};
+  Module module = import_bytes(bytes_of(model(m)), "m.onnx");
+  Ref out = module.root->src[0]->src[0]->src[0];
+  EXPECT_TRUE(dims_equal(out->shape[0], dim_mul(module.ctx->var("batch", 1, 1 << 20), module.ctx->index(2))));
+  EXPECT_EQ(shape_text(out->shape.subspan(1)), "[2,6]");
+  HostTensor y = eval(module, {zeros(DType::F32, {3, 4, 6})}, {{"batch", 3}})[0];
+  EXPECT_EQ(y.shape, (Ints{6, 2, 6}));
+}
+
+TEST(Ops, OperandsThatDependOnInputsAreRefused) {
+  ModelSpec m;
+  m.inputs = {value_info("x", 1, {4}), value_info("s", 7, {1})};
+  m.nodes = {node({"Reshape", {"x", "s"}, {"y"}, {}, "r"})};
+  m.outputs = {Wire().text(1, "y")};
+  try {
+    import_bytes(bytes_of(model(m)), "m.onnx");
+    FAIL();
+  } catch (const CompileError& e) {
+    EXPECT_EQ(to_string(e.all()[0]),
+              "m.onnx: node \"r\" (Reshape, opset 13): error TGC-E202: input 1 (\"s\") must be known at compile time\n"
+              "  note: make it an initializer, or pin the dims it depends on with --dim NAME=VALUE");
+  }
+  ImportOptions options;
+  options.bindings["s"] = {DType::I64, {1}, bytes_of(std::string("\4\0\0\0\0\0\0\0", 8))};
+  EXPECT_EQ(eval(import_bytes(bytes_of(model(m)), "m.onnx", options), {zeros(DType::F32, {4})})[0].shape, Ints{4});
+}
+
+/// y = the constant itself.
+HostTensor constant(const Wire& tensor) {
+  ModelSpec m;
+  m.nodes = {node({"Constant", {}, {"y"}, {attr_tensor("value", tensor)}})};
+  m.outputs = {Wire().text(1, "y")};
+  return eval(import_bytes(bytes_of(model(m)), "m.onnx"), {})[0];
+}
+
+TEST(Ops, TypedFieldsHoldEveryType) {
+  HostTensor half = constant(tensor_head("", 10, {2}).number(5, 0x3c00).number(5, 0xc000)); // bits of f16
+  EXPECT_EQ(half.dtype, DType::F16);
+  EXPECT_EQ(half.at(0), 1);
+  EXPECT_EQ(half.at(1), -2);
+  HostTensor brain = constant(tensor_head("", 16, {2}).number(5, 0x3f80).number(5, 0x4040));
+  EXPECT_EQ(brain.at(1), 3);
+  HostTensor bytes = constant(tensor_head("", 3, {2}).number(5, -5).number(5, 7));
+  EXPECT_EQ(bytes.dtype, DType::I8);
+  EXPECT_EQ(bytes.at(0), -5);
+  HostTensor wide = constant(tensor_head("", 13, {2}).number(11, -1).number(11, 1));
+  EXPECT_EQ(wide.dtype, DType::U64);
+  EXPECT_EQ(wide.int_at(0), -1); // all bits
+  HostTensor flags = constant(tensor_head("", 9, {2}).number(5, 1).number(5, 0));
+  EXPECT_EQ(flags.dtype, DType::Bool);
+  EXPECT_EQ(flags.at(0), 1);
+  EXPECT_EQ(constant(tensor_head("", 1, {1}).real(4, 2.5f)).at(0), 2.5);
+}
+
+TEST(Ops, EqualElementsBecomeOneConstant) {
+  ModelSpec m;
+  m.initializers = {tensor_floats("w", {2, 2}, {3, 3, 3, 3}), tensor_floats("v", {2, 2}, {3, 3, 3, 4})};
+  m.nodes = {node({"Add", {"w", "v"}, {"y"}})};
+  m.outputs = {Wire().text(1, "y")};
+  Module module = import_bytes(bytes_of(model(m)), "m.onnx");
+  ASSERT_EQ(module.weights.size(), 1u);
+  EXPECT_EQ(module.weights.begin()->first.substr(0, 2), "v@");
+}
+
+TEST(Ops, GatherReadsZeroOutsideItsExtent) {
+  ModelSpec m;
+  m.inputs = {value_info("x", 1, {3}), value_info("i", 7, {4})};
+  m.nodes = {node({"Gather", {"x", "i"}, {"y"}})};
+  m.outputs = {Wire().text(1, "y")};
+  HostTensor y = eval(import_bytes(bytes_of(model(m)), "m.onnx"),
+                      {tensor_of(DType::F32, {3}, {5, 6, INFINITY}), tensor_of(DType::I64, {4}, {-2, 0, 3, 2})})[0];
+  EXPECT_EQ((Values{y.at(0), y.at(1), y.at(2), y.at(3)}), (Values{6, 5, 0, INFINITY}));
+}
+
+TEST(Ops, ScatterKeepsTheLastOfSeveral) {
+  ModelSpec m;
+  m.inputs = {value_info("x", 1, {3}), value_info("i", 7, {3}), value_info("u", 1, {3})};
+  m.nodes = {node({"ScatterElements", {"x", "i", "u"}, {"y"}})};
+  m.outputs = {Wire().text(1, "y")};
+  HostTensor y = eval(import_bytes(bytes_of(model(m)), "m.onnx"),
+                      {tensor_of(DType::F32, {3}, {1, 2, 3}), tensor_of(DType::I64, {3}, {1, 1, 7}),
+                       tensor_of(DType::F32, {3}, {10, 20, 30})})[0];
+  EXPECT_EQ((Values{y.at(0), y.at(1), y.at(2)}), (Values{1, 20, 3}));
+}
+
+/// No operator claims an opset at which it did not exist, and spans of one operator do not overlap.
+TEST(Ops, TableRowsAreDisjoint) {
+  std::vector<const onnx::OpRow*> all;
+  for (const onnx::OpTable* table : onnx::op_tables())
+    for (const onnx::OpRow& row : table->rows) all.push_back(&row);
+  EXPECT_GT(all.size(), 130u);
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_LE(all[i]->first, all[i]->last) << all[i]->op;
+    for (size_t j = i + 1; j < all.size(); ++j)
+      EXPECT_FALSE(std::string(all[i]->op) == all[j]->op && all[i]->first <= all[j]->last &&
+                   all[j]->first <= all[i]->last)
+          << all[i]->op;
+  }
+}
+
+} // namespace
+} // namespace tgc
