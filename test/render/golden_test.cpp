@@ -71,18 +71,18 @@ TEST(Golden, Llvm) {
   Context ctx;
   const TargetSpec spec = spec_of("llvm", "x86-64-v3");
   const Renderer& r = find_renderer(spec);
-  expect_golden("relu.ll", r.render(relu_kernel(ctx), r.target(spec), {}));
+  expect_golden("relu.ll.txt", r.render(relu_kernel(ctx), r.target(spec), {}));
   const std::vector<std::string> vars{"m", "n"};
-  expect_golden("sum.ll", r.render(sum_kernel(ctx), r.target(spec), vars));
+  expect_golden("sum.ll.txt", r.render(sum_kernel(ctx), r.target(spec), vars));
 }
 
 TEST(Golden, C) {
   Context ctx;
   const TargetSpec spec = spec_of("c", "x86-64-v3");
   const Renderer& r = find_renderer(spec);
-  expect_golden("relu.c", r.render(relu_kernel(ctx), r.target(spec), {}));
+  expect_golden("relu.c.txt", r.render(relu_kernel(ctx), r.target(spec), {}));
   const std::vector<std::string> vars{"m", "n"};
-  expect_golden("sum.c", r.render(sum_kernel(ctx), r.target(spec), vars));
+  expect_golden("sum.c.txt", r.render(sum_kernel(ctx), r.target(spec), vars));
 }
 
 class Image : public testing::TestWithParam<const char*> {};
