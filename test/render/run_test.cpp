@@ -15,6 +15,7 @@ protected:
 };
 
 TEST_P(Run, AddsInVectorsWithThreadRange) {
+  if (!find_renderer(spec()).probe().ok) GTEST_SKIP() << find_renderer(spec()).probe().reason;
   LinearKernel k{ctx};
   const Ref x = k.param(0, DType::F32, 64), y = k.param(1, DType::F32, 64);
   const Ref r = k.range(8, "thread");
