@@ -56,7 +56,8 @@ private:
 /// Compiles or interprets the model file and runs it once. errors: CompileError when it is not supported.
 using Backend = std::function<std::vector<HostTensor>(const std::string& model, const Feed& feed)>;
 
-/// The backend called `name`: "eval" is the reference interpreter. `target` is for backends that compile.
+/// The backend called `name`: "compiled" is the compiler and libtgrt, "eval" the reference interpreter. `target` is for
+/// backends that compile.
 /// errors: UsageError for another name.
 Backend find_backend(std::string_view name, const std::string& target);
 

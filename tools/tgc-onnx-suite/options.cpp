@@ -22,7 +22,7 @@ struct Row {
 constexpr Row kRows[] = {
     {"--csv", "FILE       write suite,test,status,detail", &Options::csv, nullptr, nullptr},
     {"--filter", "GLOB    only tests that match: 'test_conv*' or 'light/*'", &Options::filter, nullptr, nullptr},
-    {"--backend", "NAME   eval, the reference interpreter (default)", &Options::backend, nullptr, nullptr},
+    {"--backend", "NAME   compiled (default) or eval, the reference interpreter", &Options::backend, nullptr, nullptr},
     {"--target", "TARGET  as tgc --target (default: cpu)", &Options::target, nullptr, nullptr},
     {"--scoreboard", "FILE  fail when a listed test no longer passes, or any is wrong or crashes", &Options::scoreboard,
      nullptr, nullptr},

@@ -11,7 +11,7 @@ namespace tgc::suite {
 struct Options {
   std::string folder; ///< holds node/, simple/, …
   std::string csv;    ///< empty: no CSV
-  std::string filter, backend = "eval", target = "cpu";
+  std::string filter, backend = "compiled", target = "cpu";
   std::string scoreboard; ///< empty: none
   bool update = false;    ///< write the scoreboard with the new passes
   bool help = false;
