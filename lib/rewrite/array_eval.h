@@ -11,7 +11,7 @@ namespace tgc {
 
 /// Evaluates a scalar expression for `n` assignments of its leaves at once, by the interpreter's element functions.
 /// Leaves are whatever nodes are bound; a Load without binding reads an unlimited buffer whose element is a fixed
-/// function of its index. Values of inner nodes are kept until `clear`.
+/// function of its index. Values are kept until `clear`.
 class ArrayEval {
 public:
   explicit ArrayEval(int64_t n) : n_(n) {}
@@ -21,15 +21,25 @@ public:
   /// errors: CompileError TGC-E105 naming a node that is neither bound nor elementwise.
   Strided run(Ref root);
   Bits at(Ref root, int64_t i);
-  void clear() { values_ = {}; } ///< bindings too
+  /// Forgets all values, bindings too, but keeps their memory.
+  void clear() { ++epoch_; }
 
 private:
-  using Array = std::vector<std::byte>;
+  struct Value {
+    std::vector<std::byte> bytes;
+    uint32_t epoch = 0; ///< valid if it is the current one
+  };
+  bool known(Ref node) {
+    const Value* v = values_.find(node);
+    return v && v->epoch == epoch_;
+  }
+  std::byte* space_for(Ref node, int64_t count);
   Strided view(Ref node);
-  Array compute(Ref node);
-  Array load(Ref node);
+  void compute(Ref node, std::byte* out);
+  void load(Ref node, std::byte* out);
   int64_t n_;
-  NodeMap<Array> values_;
+  uint32_t epoch_ = 1;
+  NodeMap<Value> values_;
 };
 
 } // namespace tgc

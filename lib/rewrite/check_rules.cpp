@@ -86,7 +86,6 @@ private:
       const DTypeMask wide = DTypeMask().set(static_cast<size_t>(DType::F32)).set(static_cast<size_t>(DType::F64));
       if ((dtypes_of(i) & wide).any()) return random_dtype(dtypes_of(i) & wide);
     }
-    if (node(i).ops.test(static_cast<size_t>(Ops::Load)) && !node(i).ops.all()) return DType::F32;
     return random_dtype(dtypes_of(i));
   }
   static Ops first_op(const Pat::Node& n) {
@@ -116,7 +115,7 @@ private:
     if (n.ops.all()) return expression(type);
     const Ops o = random_op(n);
     if (o == Ops::Const) return constant(type);
-    if (o == Ops::Load) return load(n);
+    if (o == Ops::Load) return load(n, type);
     std::vector<Ref> src;
     const int count = n.any_sources ? info(o).min_src : static_cast<int>(n.src.size());
     const DType operand = operand_type(n, o, type);
@@ -158,7 +157,8 @@ private:
       static constexpr double kInf = std::numeric_limits<double>::infinity();
       const double values[] = {0, -0.0, 1, -1, 2, 0.5, -4, 3, 0.1, 1024, 3e38, kInf, -kInf, std::nan("")};
       const double ordinary[] = {1, -1, 2, 0.5, -4, 3, 0.1};
-      return ctx_.constant(type, is_ordinary() ? random_.pick(ordinary) : random_.pick(values));
+      return ctx_.constant(type, rule_.tags & (kFast | kStandard | kApproximate) ? random_.pick(ordinary)
+                                                                                 : random_.pick(values));
     }
     const int64_t small[] = {0, 1, -1, 2, 3, 4, 5, 6, 8, 12, 16, 7, -2, -3};
     if (type == DType::Index || random_.chance(70)) return ctx_.constant_int(type, random_.pick(small));
@@ -219,16 +219,18 @@ private:
                               : unary(random_.pick({Ops::Neg, Ops::Not, Ops::Abs}), param(type, slot));
   }
 
-  Ref load(const Pat::Node& n) {
-    std::vector<Ref> src = {ctx_.make(Ops::Param, DType::F32, {ctx_.index(100)}, {{Attr::Slot, int64_t{9}}})};
-    if (bound_[static_cast<size_t>(std::max(node(n.src[0]).capture, 0))]) return {};
-    if (node(n.src[0]).capture >= 0) bound_[static_cast<size_t>(node(n.src[0]).capture)] = src[0];
-    const DType types[] = {DType::F32, DType::Index, DType::Bool, DType::F32};
-    for (size_t s = 1; s < n.src.size(); ++s) {
-      src.push_back(make(n.src[s], types[s]));
+  /// A load from a flat buffer, plain or gated; the buffer takes part in captures.
+  Ref load(const Pat::Node& n, DType type) {
+    std::vector<Ref> src = {ctx_.make(Ops::Param, type, {ctx_.index(100)}, {{Attr::Slot, int64_t{9}}})};
+    const int buffer = n.any_sources ? -1 : node(n.src[0]).capture;
+    if (buffer >= 0) bound_[static_cast<size_t>(buffer)] = src[0];
+    const DType types[] = {type, DType::Index, DType::Bool, type};
+    const size_t count = n.any_sources ? (random_.chance(50) ? 2 : 4) : n.src.size();
+    for (size_t s = 1; s < count; ++s) {
+      src.push_back(n.any_sources ? expression(types[s]) : make(n.src[s], types[s]));
       if (!src.back()) return {};
     }
-    return ctx_.make(Ops::Load, DType::F32, src);
+    return ctx_.make(Ops::Load, type, src);
   }
 
   const Rule& rule_;
@@ -290,6 +292,8 @@ private:
     if (random_.chance(15)) return lo;
     return random_.chance(15) ? hi : random_.between(lo, hi);
   }
+  /// Approximations state a domain (sin of large values); every function's includes these.
+  bool is_out_of_domain(double v) const { return (tags_ & kApproximate) && std::isfinite(v) && std::fabs(v) > 1e6; }
   Bits float_value(DType type) {
     if (tags_ & (kFast | kStandard))
       return from_double(type, random_.chance(50) ? random_.pick({1.0, 2.0, -3.0, 0.5})
@@ -297,8 +301,14 @@ private:
     static constexpr double kInf = std::numeric_limits<double>::infinity();
     const double special[] = {0,     -0.0,         1,     -1,   0.5,   -0.5, 1.5,   2.5, 3,      kInf,
                               -kInf, std::nan(""), 65504, 3e38, 1e-45, 6e-8, 1e300, 0.1, 4096.5, -1e10};
-    if (random_.chance(60)) return from_double(type, random_.pick(special));
+    if (random_.chance(60)) {
+      const double v = random_.pick(special);
+      return from_double(type, is_out_of_domain(v) ? 1.25 : v);
+    }
     if (random_.chance(50)) return from_double(type, static_cast<double>(random_.between(-2000, 2000)) / 37);
+    if (tags_ & kApproximate)
+      return from_double(type, std::ldexp(1 + static_cast<double>(random_.below(1000)) / 1000,
+                                          static_cast<int>(random_.between(-40, 20))));
     const Bits any = random_.bits();
     return byte_size(type) == 8 ? any : any & ((Bits{1} << (8 * byte_size(type))) - 1);
   }

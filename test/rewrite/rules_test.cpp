@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "rewrite/rules/decompose.h"
 #include "rewrite/rules/tables.h"
 
 namespace tgc {
@@ -29,6 +30,16 @@ TEST(Rules, Boolean) { check_table(boolean()); }
 TEST(Rules, IndexLinear) { check_table(index_linear()); }
 TEST(Rules, Divmod) { check_table(divmod()); }
 TEST(Rules, Gates) { check_table(gates()); }
+TEST(Rules, DecomposeBasic) { check_table(decompose_basic()); }
+TEST(Rules, DecomposeTranscendental) { check_table(decompose_transcendental()); }
+TEST(Rules, DecomposeHalf) { check_table(decompose_half()); }
+TEST(Rules, FormFma) {
+  TargetInfo target;
+  target.ops.set(static_cast<size_t>(Ops::Fma));
+  EXPECT_EQ(form_fma(target).rules().size(), 3u);
+  EXPECT_EQ(form_fma(TargetInfo()).rules().size(), 0u);
+  check_table(form_fma(target));
+}
 
 std::string counterexample(Rule rule) {
   PassContext pass;
