@@ -267,8 +267,16 @@ private:
   }
 
   void thread() {
-    double work = 1;
-    for (Ref axis : axes_) work *= upper(axis);
+    double outer = 1, inner = 0;
+    for (Ref axis : axes_)
+      if (is_output(axis)) outer *= upper(axis);
+    for (Ref node : toposort(k_.func)) {
+      if (!node->is(Ops::Reduce) && !node->is(Ops::End)) continue;
+      double trips = 1;
+      for (Ref r : node->src.subspan(1)) trips *= upper(r);
+      inner += trips;
+    }
+    double work = outer * std::max(inner, 1.0);
     if (work >= kThreadWork && !axes_.empty()) attempt(Opt::Kind::Thread, {0});
   }
 

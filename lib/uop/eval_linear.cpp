@@ -360,7 +360,7 @@ private:
     if (a.whole) return i;
     const int64_t first = static_cast<int64_t>(load_bits(DType::I64, a.index[static_cast<size_t>(i / a.lanes)]));
     const int64_t at = first + i % a.lanes;
-    if (first < 0 || at >= a.memory.numel)
+    if (at < 0 || at >= a.memory.numel)
       eval_error("kernel " + env_.name + ", " + a.memory.label, std::string(what) + " at index " + std::to_string(at) +
                                                                     " of " + std::to_string(a.memory.numel) +
                                                                     " elements");

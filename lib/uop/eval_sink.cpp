@@ -360,7 +360,7 @@ private:
     for (int64_t i = 0, n = value_of.numel(); i < n; ++i) {
       if (gated && gate.data[static_cast<size_t>(i)] == std::byte{0}) continue;
       const int64_t at = index.int_at(i / lanes);
-      if (at < 0 || at + i % lanes >= buffer.numel)
+      if (at + i % lanes < 0 || at + i % lanes >= buffer.numel)
         eval_error("kernel " + env_.name + ", slot " + std::to_string(slot_of(node->src[0])),
                    "store at index " + std::to_string(at + i % lanes) + " of " + std::to_string(buffer.numel) +
                        " elements");

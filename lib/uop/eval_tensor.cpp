@@ -140,7 +140,7 @@ Dense eval_gather(const GatherArgs& args, const std::vector<int64_t>& shape) {
     }
     const int64_t at = static_cast<int64_t>(load_bits(DType::I64, index.first() + i / lanes * 8));
     const int64_t element = at + i % lanes;
-    if (at < 0 || element < 0 || element >= total)
+    if (element < 0 || element >= total)
       eval_error(args.where, "load at index " + std::to_string(element) + " of " + std::to_string(total) + " elements");
     std::memcpy(bytes + i * size, buffer.first() + element * size, static_cast<size_t>(size));
   }

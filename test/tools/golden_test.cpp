@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// One golden file per pass and graph in test/golden: the text before the pass, and the text after it. `; run:` gives the
-// pass and the target. TGC_BLESS=1 rewrites what follows the separator; a pass without a golden file fails.
+// One golden file per pass and graph in test/golden: the text before the pass, and the text after it. `; run:` gives
+// the pass and the target. TGC_BLESS=1 rewrites what follows the separator; a pass without a golden file fails.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ std::pair<std::string, std::string> words(const std::string& run) {
   return {pass, target};
 }
 
-}  // namespace
+} // namespace
 
 TEST(Golden, EachPassDoesWhatItsFilesSay) {
   std::set<std::string> covered;
