@@ -10,9 +10,7 @@
 #include "rewrite/lower/linearize.h"
 #include "rewrite/lower/stage.h"
 #include "rewrite/rewrite.h"
-#if __has_include("rewrite/rules/decompose.h")
 #include "rewrite/rules/decompose.h"
-#endif
 #include "rewrite/rules/symbolic.h"
 #include "schedule/constants.h"
 #include "schedule/memory_plan.h"
@@ -48,13 +46,9 @@ constexpr Pass kKernelPasses[] = {
      "kernel",  "kernel",  true,  "folds constants and canonicalises index arithmetic"},
     {"lower-access",  "rewrite", [](Ref kernel, PassContext&) { return lower_access(kernel); },
      "kernel",  "kernel",  false, "marks contiguous vector loads and stores"},
-#if __has_include("rewrite/rules/decompose.h")
     {"decompose",     "rewrite", [](Ref kernel, PassContext& c) {
        return graph_rewrite(kernel, decompositions(*c.target), c, {.name = "decompose"}); },
      "kernel",  "lowered", false, "expresses ops and types the target lacks by those it has"},
-#else
-    {"decompose",     "rewrite", [](Ref kernel, PassContext&) { return kernel; }, "kernel",  "lowered", false, ""},
-#endif
     {"order-sums",    "rewrite", [](Ref kernel, PassContext&) { return order_sums(kernel); },
      "lowered", "lowered", true,  "re-associates index sums so that outer loops' terms can be hoisted"},
     {"linearize",     "rewrite", [](Ref kernel, PassContext& c) { return linearize(kernel, *c.target); },
