@@ -23,7 +23,7 @@ took "$start"
 ls -l "$out/fashion.bundle" | awk '{ print "   " $5 " bytes" }'
 
 say "cc models/fashion_cnn/classify.c -ltgrt"
-cc -O2 -Wall -Ilib models/fashion_cnn/classify.c -L"$lib" -ltgrt -o "$out/classify"
+cc -O2 -Wall -Ilib/runtime models/fashion_cnn/classify.c -L"$lib" -ltgrt -o "$out/classify"
 ldd "$out/classify"
 
 say "classify 16 pictures"
