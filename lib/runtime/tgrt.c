@@ -53,6 +53,10 @@ const char* tgrt_meta(const tgrt_model* model, const char* key) {
 }
 
 const void* tgrt_section_data(const tgrt_model* model, uint32_t kind, size_t* bytes) {
+  if (kind == 0) {
+    *bytes = sizeof *model->header;
+    return model->header;
+  }
   const struct tgrt_section* section = tgrt_find_section(model, kind);
   *bytes = section ? section->bytes : 0;
   return section ? (const unsigned char*)model->header + section->offset : NULL;

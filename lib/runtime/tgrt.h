@@ -115,7 +115,7 @@ uint32_t tgrt_var_count(const tgrt_model* model);
 int tgrt_get_var(const tgrt_model* model, uint32_t index, const char** name, int64_t* min, int64_t* max);
 /* Value of a key that the compiler recorded ("tool", "source", "target", "numerics"), or NULL. */
 const char* tgrt_meta(const tgrt_model* model, const char* key);
-/* Section of a tgrt_bundle.h kind, in place, or NULL. */
+/* Section of a tgrt_bundle.h kind, in place, or NULL. Kind 0 is the header. */
 const void* tgrt_section_data(const tgrt_model* model, uint32_t kind, size_t* bytes);
 
 /* Devices of this build: NULL past the last. tgrt_describe_device writes one line ("ok: x86-64, 8 CPUs, avx2 …") and

@@ -135,6 +135,26 @@ std::string shapes(const Plan& plan) {
          ",\n" + checks;
 }
 
+/// Architecture and CPU features that the code needs.
+std::string requirements(const tgrt_model* model) {
+  struct Feature {
+    unsigned bit;
+    const char* name;
+  };
+  static constexpr Feature kFeatures[] = {
+#define TGRT_X86(Bit, Name, ...) {Bit, Name},
+#include "runtime/features.def"
+  };
+  size_t bytes = 0;
+  const auto* header = static_cast<const tgrt_header*>(tgrt_section_data(model, 0, &bytes));
+  std::string features;
+  for (const Feature& feature : kFeatures)
+    if (header->features[feature.bit / 64] >> (feature.bit % 64) & 1)
+      features += (features.empty() ? "" : ", ") + json_string(feature.name);
+  const char* machine = header->machine == 62 ? "x86-64" : header->machine == 183 ? "aarch64" : "none";
+  return "  " + field("machine", json_string(machine)) + ",\n  " + field("cpu_features", "[" + features + "]") + ",\n";
+}
+
 } // namespace
 
 std::string json_string(const std::string& text) {
@@ -165,9 +185,9 @@ std::string bundle_json(const tgrt_model* model) {
     if (tgrt_section_data(model, kind, &bytes))
       sections += (sections.empty() ? "" : ", ") + field(kNames[kind - 1], bytes);
   }
-  return "{\n" + meta + "  \"format\": \"" + std::to_string(TGRT_MAJOR) + "." + std::to_string(TGRT_MINOR) +
-         "\",\n  \"section_bytes\": {" + sections + "},\n" + shapes(plan) + ",\n" + storage(plan) + ",\n" +
-         kernels(plan) + ",\n" + steps(plan) + "\n}\n";
+  return "{\n" + meta + requirements(model) + "  \"format\": \"" + std::to_string(TGRT_MAJOR) + "." +
+         std::to_string(TGRT_MINOR) + "\",\n  \"section_bytes\": {" + sections + "},\n" + shapes(plan) + ",\n" +
+         storage(plan) + ",\n" + kernels(plan) + ",\n" + steps(plan) + "\n}\n";
 }
 
 RunExit describe(const RunOptions& options) {
