@@ -26,10 +26,11 @@ std::string hex(uint64_t value) {
 
 } // namespace
 
-Ref add_constant(Module& module, const std::string& name, DType dtype, const std::vector<int64_t>& dims,
-                 const FileBytes& data) {
+Ref add_constant(Module& module, const std::string& name, const ConstantData& tensor) {
   Context& ctx = *module.ctx;
-  tensor::Dims shape = tensor::index_dims(ctx, dims);
+  const FileBytes& data = tensor.data;
+  DType dtype = tensor.dtype;
+  tensor::Dims shape = tensor::index_dims(ctx, tensor.dims);
   size_t element = static_cast<size_t>(byte_size(dtype));
   WeightData entry;
   entry.data = data.bytes.data();

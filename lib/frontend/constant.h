@@ -9,11 +9,16 @@
 
 namespace tgc {
 
-/// A constant tensor of `data` (row-major, little-endian): a scalar constant broadcast to `dims` when it has one
-/// element or few and equal ones, else a Weight whose entry in the module's table refers to the bytes. The key is
-/// `name` and a content hash, so equal keys mean equal bytes. requires: data.bytes.size() is that of `dims` and
-/// `dtype`.
-Ref add_constant(Module& module, const std::string& name, DType dtype, const std::vector<int64_t>& dims,
-                 const FileBytes& data);
+/// A dense tensor in memory or in a file: row-major, little-endian.
+struct ConstantData {
+  DType dtype;
+  std::vector<int64_t> dims;
+  FileBytes data;
+};
+
+/// `tensor` as a node: a scalar constant broadcast to its dims when it has one element or few and equal ones, else a
+/// Weight whose entry in the module's table refers to the bytes. The key is `name` and a content hash, so equal keys
+/// mean equal bytes. requires: data.bytes.size() is that of dims and dtype.
+Ref add_constant(Module& module, const std::string& name, const ConstantData& tensor);
 
 } // namespace tgc

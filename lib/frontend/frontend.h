@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "frontend/bytes.h"
+#include "frontend/constant.h"
 #include "uop/module.h"
 
 namespace tgc {
@@ -17,11 +17,7 @@ struct DimBounds {
 };
 
 /// A graph input whose value is fixed at import: it becomes a constant and is no input of the result.
-struct BoundInput {
-  DType dtype;
-  std::vector<int64_t> dims;
-  FileBytes data; ///< row-major, little-endian
-};
+using BoundInput = ConstantData;
 
 /// What an untrusted model may ask for.
 struct ImportLimits {

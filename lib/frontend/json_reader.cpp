@@ -243,7 +243,7 @@ void Reader::constant(const Item& item) {
   HostTensor values = zeros(type, splat ? std::vector<int64_t>{} : shape);
   for (size_t i = 0; i < elements.size(); ++i) put_element(values, static_cast<int64_t>(i), elements[i]);
   std::string bytes(reinterpret_cast<const char*>(values.data.data()), values.data.size());
-  Ref value = add_constant(module_, name, type, values.shape, bytes_of(std::move(bytes)));
+  Ref value = add_constant(module_, name, {type, values.shape, bytes_of(std::move(bytes))});
   values_[name] = splat ? broadcast_to(value, index_dims(ctx(), shape)) : value;
 }
 

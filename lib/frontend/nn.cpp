@@ -158,8 +158,7 @@ Ref conv(Ref x, Ref w, const std::vector<Window>& axes, int64_t groups) {
 }
 
 // The input is spread with stride-1 zeros between elements and correlated with the flipped filter.
-Ref conv_transpose(Ref x, Ref w, const std::vector<Window>& axes, int64_t groups,
-                   const std::vector<int64_t>& output_pad) {
+Ref conv_transpose(Ref x, Ref w, const std::vector<Window>& axes, int64_t groups) {
   check_conv(x, w, axes);
   check_groups(dim(x, 1), groups, "channels");
   check_channels(x, dim(w, 0), "channels");
@@ -177,7 +176,7 @@ Ref conv_transpose(Ref x, Ref w, const std::vector<Window>& axes, int64_t groups
     x = shrink_axis(spread, 2 + i, ctx.index(0), used);
     inner[s].stride = 1;
     inner[s].pad_lo = a.span() - 1 - a.pad_lo;
-    inner[s].pad_hi = a.span() - 1 - a.pad_hi + output_pad[s];
+    inner[s].pad_hi = a.span() - 1 - a.pad_hi + a.output_pad;
     flipped.push_back(3 + i);
   }
   Ref g = ctx.index(groups);

@@ -16,6 +16,7 @@ Ref matmul(Ref a, Ref b);
 struct Window {
   int64_t kernel = 1, stride = 1, dilation = 1;
   int64_t pad_lo = 0, pad_hi = 0;
+  int64_t output_pad = 0; ///< conv_transpose only: elements added at the end of its result
   int64_t span() const { return dilation * (kernel - 1) + 1; } ///< elements from the first to the last tap
 };
 /// x [..., i...] → [..., o..., kernel...] over its last `windows.size()` axes (unpadded: pads are ignored), with
@@ -28,8 +29,7 @@ Ref pad_spatial(Ref x, const std::vector<Window>& axes, double value = 0);
 Ref conv(Ref x, Ref w, const std::vector<Window>& axes, int64_t groups);
 /// The transpose of conv: x [N, C, i...], w [C, M/groups, kernel...] → [N, M, o...] with
 /// o = (i-1)*stride + span + output_pad - pad_lo - pad_hi.
-Ref conv_transpose(Ref x, Ref w, const std::vector<Window>& axes, int64_t groups,
-                   const std::vector<int64_t>& output_pad);
+Ref conv_transpose(Ref x, Ref w, const std::vector<Window>& axes, int64_t groups);
 /// `bias` [C] added along axis 1 of x.
 Ref add_channel(Ref x, Ref bias);
 /// v [C] as [1, C, 1...] of x's rank.

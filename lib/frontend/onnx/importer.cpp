@@ -153,8 +153,7 @@ void Importer::add_input(const ValueInfo& input) {
     tensor::fail(ErrorCode::E205, "input \"" + input.name + "\" is not a tensor",
                  "sequences, maps and optionals are not supported");
   if (auto bound = options_.bindings.find(input.name); bound != options_.bindings.end()) {
-    const BoundInput& b = bound->second;
-    values_[input.name] = add_constant(module_, input.name, b.dtype, b.dims, b.data);
+    values_[input.name] = add_constant(module_, input.name, bound->second);
     return;
   }
   std::optional<DType> dtype = find_dtype(input.type);

@@ -89,7 +89,7 @@ std::vector<Window> read_windows(OpContext& c, const std::vector<int64_t>& kerne
   for (size_t i = 0; i < n; ++i) {
     c.check(kernel[i] >= 1 && kernel[i] < (int64_t{1} << 31), "the kernel has extent " + std::to_string(kernel[i]));
     c.check((kernel[i] - 1) <= (int64_t{1} << 31) / dilations[i], "the dilated kernel is too large");
-    axes.push_back({kernel[i], strides[i], dilations[i], 0, 0});
+    axes.push_back({kernel[i], strides[i], dilations[i]});
   }
   return axes;
 }
@@ -118,7 +118,7 @@ void conv_op(OpContext& c) {
 }
 
 /// Pads of ConvTranspose from output_shape or auto_pad: the total that gives the wanted extent, split.
-void transpose_pads(OpContext& c, Ref x, std::vector<Window>& axes, const std::vector<int64_t>& output_pad) {
+void transpose_pads(OpContext& c, Ref x, std::vector<Window>& axes) {
   std::vector<int64_t> wanted = c.attr_ints("output_shape", std::vector<int64_t>());
   std::string mode = c.attr_string("auto_pad", "NOTSET");
   if (wanted.size() == axes.size() + 2) wanted.erase(wanted.begin(), wanted.begin() + 2);
@@ -134,7 +134,7 @@ void transpose_pads(OpContext& c, Ref x, std::vector<Window>& axes, const std::v
     std::optional<int64_t> n = dim_int(x->shape[2 + i]);
     if (!n) c.unsupported("output_shape and auto_pad need known extents", "pin the dim with --dim NAME=VALUE");
     int64_t out = wanted.empty() ? *n * w.stride : wanted[i];
-    int64_t total = w.stride * (*n - 1) + output_pad[i] + w.span() - out;
+    int64_t total = w.stride * (*n - 1) + w.output_pad + w.span() - out;
     w.pad_lo = mode == "SAME_UPPER" ? total / 2 : total - total / 2;
     if (total < 0) w.pad_lo = 0; // an extent beyond the natural one grows at the end
     w.pad_hi = total - w.pad_lo;
@@ -146,8 +146,9 @@ void conv_transpose_op(OpContext& c) {
   c.check(x->dtype == w->dtype, "input and weight have different types");
   std::vector<Window> axes = read_windows(c, kernel_of_weight(c, x, w));
   std::vector<int64_t> output_pad = spatial_ints(c, "output_padding", axes.size(), 0, 0);
-  transpose_pads(c, x, axes, output_pad);
-  Ref y = conv_transpose(x, w, axes, c.attr("group", 1), output_pad);
+  for (size_t i = 0; i < axes.size(); ++i) axes[i].output_pad = output_pad[i];
+  transpose_pads(c, x, axes);
+  Ref y = conv_transpose(x, w, axes, c.attr("group", 1));
   c.out(c.has(2) ? add_channel(y, c.in(2)) : y);
 }
 

@@ -12,10 +12,15 @@ namespace {
 
 using namespace tensor;
 
+/// The axis of per-axis values, and the elements per value of blocked ones (0: not blocked).
+struct Layout {
+  int64_t axis, block = 0;
+};
+
 /// A scale or zero point aligned to x: a scalar, one value per position of `axis`, or one per block of it.
-Ref align(OpContext& c, Ref x, Ref v, int64_t axis, int64_t block) {
+Ref align(OpContext& c, Ref x, Ref v, Layout at) {
   if (v->rank() == 0 || dim_int(numel(c.ctx(), v->shape)) == 1) return reshape(v, {});
-  axis = normalize_axis(axis, x->rank());
+  int64_t axis = normalize_axis(at.axis, x->rank()), block = at.block;
   if (block == 0) {
     c.check(v->rank() == 1 && dims_equal(dim(v, 0), dim(x, axis)), "scale " + shape_text(v->shape) +
                                                                        " does not fit axis " + std::to_string(axis) +
@@ -32,9 +37,6 @@ Ref align(OpContext& c, Ref x, Ref v, int64_t axis, int64_t block) {
   return shrink(repeated, Dims(x->shape.size(), c.ctx().index(0)), x->shape);
 }
 
-struct Layout {
-  int64_t axis, block;
-};
 Layout layout(OpContext& c) {
   return {c.opset() >= 13 ? c.attr("axis", 1) : 1, c.opset() >= 21 ? c.attr("block_size", 0) : 0};
 }
@@ -53,8 +55,8 @@ void quantize_linear(OpContext& c) {
   DType type = c.has(2) ? c.in(2)->dtype : stated ? dtype_of(static_cast<int32_t>(stated)) : DType::U8;
   c.check(is_int(type) && byte_size(type) <= 2, std::string("the result has type ") + name(type));
   DType wide = accumulator(is_float(x->dtype) ? x->dtype : DType::F32);
-  Ref zero_point = c.has(2) ? align(c, x, c.in(2), at.axis, at.block) : Ref();
-  c.out(quantize(to(x, wide), to(align(c, x, scale, at.axis, at.block), wide), zero_point, type));
+  Ref zero_point = c.has(2) ? align(c, x, c.in(2), at) : Ref();
+  c.out(quantize(to(x, wide), to(align(c, x, scale, at), wide), zero_point, type));
 }
 
 Ref dequantize(Ref x, Ref scale, Ref zero_point) {
@@ -69,8 +71,8 @@ void dequantize_linear(OpContext& c) {
   c.check(!c.has(2) || c.in(2)->dtype == x->dtype, "the zero point has another type than the input");
   int64_t stated = c.opset() >= 23 ? c.attr("output_dtype", 0) : 0;
   DType type = stated ? dtype_of(static_cast<int32_t>(stated)) : scale->dtype;
-  Ref zero_point = c.has(2) ? align(c, x, c.in(2), at.axis, at.block) : Ref();
-  c.out(to(dequantize(x, align(c, x, scale, at.axis, at.block), zero_point), type));
+  Ref zero_point = c.has(2) ? align(c, x, c.in(2), at) : Ref();
+  c.out(to(dequantize(x, align(c, x, scale, at), zero_point), type));
 }
 
 /// Range [min(x, 0), max(x, 0)] mapped to 0..255.
@@ -96,14 +98,14 @@ Ref centred(OpContext& c, size_t i, size_t z, int64_t axis) {
   if (!c.has(z)) return wide;
   Ref zero_point = to(c.in(z), DType::I32);
   bool aligned = zero_point->rank() > 1;
-  return sub(wide, aligned ? zero_point : align(c, x, zero_point, axis, 0));
+  return sub(wide, aligned ? zero_point : align(c, x, zero_point, {axis}));
 }
 
 void matmul_integer(OpContext& c) { c.out(matmul(centred(c, 0, 2, -2), centred(c, 1, 3, -1))); }
 
 /// A scale of an operand's rows or columns as it applies to the product.
 Ref product_scale(OpContext& c, Ref scale, Ref y, int64_t axis) {
-  return scale->rank() > 1 ? scale : align(c, y, scale, axis, 0);
+  return scale->rank() > 1 ? scale : align(c, y, scale, {axis});
 }
 
 void qlinear_matmul(OpContext& c) {
@@ -143,7 +145,7 @@ void conv_integer(OpContext& c) {
 void qlinear_conv(OpContext& c) {
   Ref y = conv(centred(c, 0, 2, 1), centred(c, 3, 5, 0), windows_of(c, c.in(3)), c.attr("group", 1));
   if (c.has(8)) y = add_channel(y, c.in(8));
-  Ref scale = mul(reshape(c.in_float(1), {}), align(c, y, c.in_float(4), 1, 0));
+  Ref scale = mul(reshape(c.in_float(1), {}), align(c, y, c.in_float(4), {1}));
   Ref real = mul(to(y, DType::F32), scale);
   c.out(quantize(real, reshape(c.in_float(6), {}), reshape(c.in(7), {}), c.in(7)->dtype));
 }

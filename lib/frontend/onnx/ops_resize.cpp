@@ -21,10 +21,11 @@ struct Resize {
   std::string mode, transform, nearest;
   double cubic_a = -0.75, extrapolation = 0;
   bool antialias = false, exclude_outside = false;
+  std::vector<double> roi; ///< starts, then ends, of tf_crop_and_resize
 };
 /// One axis: extents, factor, and the crop of tf_crop_and_resize.
 struct Axis {
-  int64_t in = 1, out = 1;
+  int64_t axis = 0, in = 1, out = 1;
   double scale = 1, start = 0, end = 1;
 };
 
@@ -101,11 +102,12 @@ std::vector<double> matrix_row(const Resize& r, const Axis& a, int64_t o) {
 Ref matrix_constant(OpContext& c, const std::string& label, const Axis& a, const std::vector<float>& values) {
   std::string bytes(values.size() * sizeof(float), '\0');
   std::memcpy(bytes.data(), values.data(), bytes.size());
-  return add_constant(*c.weights().module, c.node().outputs[0] + "." + label, DType::F32, {a.out, a.in},
-                      bytes_of(bytes));
+  return add_constant(*c.weights().module, c.node().outputs[0] + "." + label,
+                      {DType::F32, {a.out, a.in}, bytes_of(bytes)});
 }
 
-Ref resize_nearest(OpContext& c, Ref x, int64_t axis, const Resize& r, const Axis& a) {
+Ref resize_nearest(OpContext& c, Ref x, const Resize& r, const Axis& a) {
+  int64_t axis = a.axis;
   std::vector<int64_t> index;
   for (int64_t o = 0; o < a.out; ++o) {
     std::vector<double> row = matrix_row(r, a, o);
@@ -132,7 +134,8 @@ Ref resize_nearest(OpContext& c, Ref x, int64_t axis, const Resize& r, const Axi
   return swap_axes(y, axis, x->rank() - 1);
 }
 
-Ref resize_linear(OpContext& c, Ref x, int64_t axis, const Resize& r, const Axis& a) {
+Ref resize_linear(OpContext& c, Ref x, const Resize& r, const Axis& a) {
+  int64_t axis = a.axis;
   std::vector<float> values;
   for (int64_t o = 0; o < a.out; ++o)
     for (double w : matrix_row(r, a, o)) values.push_back(static_cast<float>(w));
@@ -147,7 +150,7 @@ Ref resize_linear(OpContext& c, Ref x, int64_t axis, const Resize& r, const Axis
     double p = source_position(r, a, o);
     outside.push_back(p < 0 || p > static_cast<double>(a.in - 1) ? 1.0f : 0.0f);
   }
-  Axis column{1, a.out};
+  Axis column{0, 1, a.out};
   Dims aligned(y->shape.size(), c.ctx().index(1));
   aligned[static_cast<size_t>(axis)] = c.ctx().index(a.out);
   Ref flag =
@@ -184,17 +187,17 @@ Resize read_attributes(OpContext& c) {
   return r;
 }
 
-void apply(OpContext& c, const Resize& r, const std::vector<int64_t>& axes, const std::vector<Axis>& spec) {
+void apply(OpContext& c, const Resize& r, const std::vector<Axis>& axes) {
   Ref x = c.in(0);
   DType type = x->dtype;
   bool nearest = r.mode == "nearest" && r.transform != "tf_crop_and_resize";
   if (!nearest) x = to(x, is_float(type) ? accumulator(type) : DType::F32);
   for (size_t i = axes.size(); i-- > 0;) {
-    const Axis& a = spec[i];
+    const Axis& a = axes[i];
     if (a.out == a.in && a.scale == 1 && r.transform != "tf_crop_and_resize") continue;
     c.check(a.in >= 1, "an extent is 0");
     if (a.in * a.out > (int64_t{1} << 26)) c.unsupported("the axis is too long to resize");
-    x = nearest ? resize_nearest(c, x, axes[i], r, a) : resize_linear(c, x, axes[i], r, a);
+    x = nearest ? resize_nearest(c, x, r, a) : resize_linear(c, x, r, a);
   }
   c.out(to(x, type));
 }
@@ -206,36 +209,33 @@ int64_t extent_of(OpContext& c, Ref x, int64_t axis) {
 }
 
 /// Every symbolic axis must keep its extent; the others go into `spec`.
-void by_scales(OpContext& c, const Resize& r, const std::vector<int64_t>& axes, const std::vector<double>& scales,
-               const std::vector<double>& roi) {
+void by_scales(OpContext& c, const Resize& r, const std::vector<int64_t>& axes, const std::vector<double>& scales) {
   c.check(scales.size() == axes.size(),
           "scales has " + std::to_string(scales.size()) + " values for " + std::to_string(axes.size()) + " axes");
-  std::vector<int64_t> used;
   std::vector<Axis> spec;
   for (size_t i = 0; i < axes.size(); ++i) {
     c.check(scales[i] > 0 && scales[i] < kLargest, "a scale is out of range");
     if (scales[i] == 1 && !dim_int(dim(c.in(0), axes[i]))) continue;
     Axis a;
+    a.axis = axes[i];
     a.in = extent_of(c, c.in(0), axes[i]);
     a.scale = scales[i];
     double out = std::floor(static_cast<double>(a.in) * a.scale);
     c.check(out < kLargest, "the result is too large");
     a.out = static_cast<int64_t>(out);
-    if (!roi.empty()) a.start = roi[i], a.end = roi[i + axes.size()];
-    used.push_back(axes[i]);
+    if (!r.roi.empty()) a.start = r.roi[i], a.end = r.roi[i + axes.size()];
     spec.push_back(a);
   }
-  apply(c, r, used, spec);
+  apply(c, r, spec);
 }
 
-void by_sizes(OpContext& c, const Resize& r, const std::vector<int64_t>& axes, const std::vector<double>& roi) {
+void by_sizes(OpContext& c, const Resize& r, const std::vector<int64_t>& axes) {
   Dims sizes = c.known_dims(3);
   std::string policy = c.opset() >= 18 ? c.attr_string("keep_aspect_ratio_policy", "stretch") : "stretch";
   c.check(sizes.size() == axes.size(),
           "sizes has " + std::to_string(sizes.size()) + " values for " + std::to_string(axes.size()) + " axes");
   c.check(policy == "stretch" || policy == "not_larger" || policy == "not_smaller",
           "keep_aspect_ratio_policy=\"" + policy + "\" is no policy");
-  std::vector<int64_t> used;
   std::vector<Axis> spec;
   double common = 0;
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -244,13 +244,13 @@ void by_sizes(OpContext& c, const Resize& r, const std::vector<int64_t>& axes, c
     if (!size) c.unsupported("resizing needs known extents", "pin the dims with --dim NAME=VALUE");
     c.check(*size >= 0 && static_cast<double>(*size) < kLargest, "a size is out of range");
     Axis a;
+    a.axis = axes[i];
     a.in = extent_of(c, c.in(0), axes[i]);
     c.check(a.in >= 1, "an extent is 0");
     a.out = *size;
     a.scale = static_cast<double>(a.out) / static_cast<double>(a.in);
-    if (!roi.empty()) a.start = roi[i], a.end = roi[i + axes.size()];
-    common = used.empty() ? a.scale : policy == "not_larger" ? std::min(common, a.scale) : std::max(common, a.scale);
-    used.push_back(axes[i]);
+    if (!r.roi.empty()) a.start = r.roi[i], a.end = r.roi[i + axes.size()];
+    common = spec.empty() ? a.scale : policy == "not_larger" ? std::min(common, a.scale) : std::max(common, a.scale);
     spec.push_back(a);
   }
   if (policy != "stretch")
@@ -258,7 +258,7 @@ void by_sizes(OpContext& c, const Resize& r, const std::vector<int64_t>& axes, c
       a.scale = common;
       a.out = static_cast<int64_t>(std::floor(common * static_cast<double>(a.in) + 0.5));
     }
-  apply(c, r, used, spec);
+  apply(c, r, spec);
 }
 
 bool is_empty(OpContext& c, size_t i) { return !c.has(i) || dim_int(numel(c.ctx(), c.in(i)->shape)) == 0; }
@@ -266,19 +266,18 @@ bool is_empty(OpContext& c, size_t i) { return !c.has(i) || dim_int(numel(c.ctx(
 void resize(OpContext& c) {
   Resize r = read_attributes(c);
   std::vector<int64_t> axes = all_axes(c.in(0));
-  if (c.opset() < 11) return by_scales(c, r, axes, c.known_floats(1), {});
+  if (c.opset() < 11) return by_scales(c, r, axes, c.known_floats(1));
   if (c.opset() >= 18 && c.has_attr("axes")) {
     axes = c.attr_ints("axes");
     for (int64_t& axis : axes) axis = normalize_axis(axis, c.in(0)->rank());
     normalize_axes(axes, c.in(0)->rank());
   }
-  std::vector<double> roi;
-  if (r.transform == "tf_crop_and_resize") roi = c.known_floats(1);
-  c.check(roi.empty() || roi.size() == 2 * axes.size(), "roi has " + std::to_string(roi.size()) + " values");
+  if (r.transform == "tf_crop_and_resize") r.roi = c.known_floats(1);
+  c.check(r.roi.empty() || r.roi.size() == 2 * axes.size(), "roi has " + std::to_string(r.roi.size()) + " values");
   c.check(is_empty(c, 2) != is_empty(c, 3), "needs either scales or sizes");
-  if (is_empty(c, 2)) return by_sizes(c, r, axes, roi);
+  if (is_empty(c, 2)) return by_sizes(c, r, axes);
   if (c.opset() >= 18) c.ignore("keep_aspect_ratio_policy");
-  by_scales(c, r, axes, c.known_floats(2), roi);
+  by_scales(c, r, axes, c.known_floats(2));
 }
 
 void upsample(OpContext& c) {
@@ -293,7 +292,7 @@ void upsample(OpContext& c) {
   } else {
     scales = c.known_floats(1);
   }
-  by_scales(c, r, all_axes(c.in(0)), scales, {});
+  by_scales(c, r, all_axes(c.in(0)), scales);
 }
 
 constexpr int kEnd = kLatestOpset;

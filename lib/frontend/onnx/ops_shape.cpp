@@ -171,44 +171,51 @@ void split(OpContext& c) {
 
 // ---- slice ----------------------------------------------------------------------------------------------------------
 
-/// `position` of a slice, counted from the end when negative, clamped to [lo, hi] (dims).
-Ref clamp_position(OpContext& c, Ref position, Ref extent, Ref lo, Ref hi) {
+/// The range of one axis of a slice.
+struct Span {
+  Ref start, end;
+  int64_t step;
+};
+/// What slice positions count from and are clamped to.
+struct Limits {
+  Ref extent, lo, hi;
+};
+
+Ref clamp_position(OpContext& c, Ref position, const Limits& limits) {
   bool from_end = position->hi < 0;
   if (!from_end && position->lo < 0) c.unsupported("a slice bound may be negative or not");
-  Ref p = position;
-  bool huge =
-      dim_int(position) && (*dim_int(position) > (int64_t{1} << 40) || *dim_int(position) < -(int64_t{1} << 40));
-  if (huge) return from_end ? lo : hi;
-  if (from_end) p = dim_add(position, extent);
-  if (dim_sub(p, hi)->lo >= 0) return hi;
-  if (dim_sub(p, lo)->hi <= 0) return lo;
-  if (dim_sub(p, hi)->hi <= 0 && dim_sub(p, lo)->lo >= 0) return p;
+  constexpr int64_t kHuge = int64_t{1} << 40;
+  if (dim_int(position) && (position->lo > kHuge || position->hi < -kHuge)) return from_end ? limits.lo : limits.hi;
+  Ref p = from_end ? dim_add(position, limits.extent) : position;
+  Ref above = dim_sub(p, limits.hi), below = dim_sub(p, limits.lo);
+  if (above->lo >= 0) return limits.hi;
+  if (below->hi <= 0) return limits.lo;
+  if (above->hi <= 0 && below->lo >= 0) return p;
   c.unsupported("slice bounds depend on a symbolic dim in a way that is not supported",
                 "pin the dim with --dim NAME=VALUE");
 }
 
-Ref slice_axis(OpContext& c, Ref x, int64_t axis, Ref start, Ref end, int64_t step) {
+Ref slice_axis(OpContext& c, Ref x, int64_t axis, Span span) {
   Context& ctx = c.ctx();
   Ref n = dim(x, axis), zero = ctx.index(0), one = ctx.index(1);
-  c.check(step != 0, "a step is 0");
-  c.check(step < (int64_t{1} << 40) && step > -(int64_t{1} << 40), "a step is too large");
-  if (step < 0) { // positions counted from the end of the flipped axis
-    Ref last = dim_sub(n, one), none = ctx.index(-1);
-    Ref from = clamp_position(c, start, n, none, last), to_excl = clamp_position(c, end, n, none, last);
-    start = dim_sub(last, from);
-    end = dim_sub(last, to_excl);
+  c.check(span.step != 0, "a step is 0");
+  c.check(span.step < (int64_t{1} << 40) && span.step > -(int64_t{1} << 40), "a step is too large");
+  if (span.step < 0) { // positions counted from the end of the flipped axis
+    Ref last = dim_sub(n, one);
+    Limits limits{n, ctx.index(-1), last};
     x = flip(x, {axis});
-    step = -step;
+    span = {dim_sub(last, clamp_position(c, span.start, limits)), dim_sub(last, clamp_position(c, span.end, limits)),
+            -span.step};
   } else {
-    start = clamp_position(c, start, n, zero, n);
-    end = clamp_position(c, end, n, zero, n);
+    Limits limits{n, zero, n};
+    span = {clamp_position(c, span.start, limits), clamp_position(c, span.end, limits), span.step};
   }
-  Ref length = dim_sub(end, start);
+  Ref length = dim_sub(span.end, span.start);
   if (length->hi <= 0) return shrink_axis(x, axis, zero, zero);
   if (length->lo < 0)
     c.unsupported("a slice may be empty or not, by a symbolic dim", "pin the dim with --dim NAME=VALUE");
-  Ref count = dim_floordiv(dim_add(length, ctx.index(step - 1)), ctx.index(step));
-  return stride_axis(x, axis, start, count, step);
+  Ref count = dim_floordiv(dim_add(length, ctx.index(span.step - 1)), ctx.index(span.step));
+  return stride_axis(x, axis, span.start, count, span.step);
 }
 
 void slice(OpContext& c) {
@@ -225,54 +232,43 @@ void slice(OpContext& c) {
           "starts, ends, axes and steps have different lengths");
   normalize_axes(axes, x->rank());
   for (size_t i = 0; i < axes.size(); ++i)
-    x = slice_axis(c, x, normalize_axis(axes[i], x->rank()), starts[i], ends[i], steps[i]);
+    x = slice_axis(c, x, normalize_axis(axes[i], x->rank()), {starts[i], ends[i], steps[i]});
   c.out(x);
 }
 
 // ---- pad ------------------------------------------------------------------------------------------------------------
 
-/// One axis of edge, reflect or wrap padding: the border is joined on as slices of x.
-Ref pad_border(OpContext& c, Ref x, int64_t axis, int64_t lo, int64_t hi, const std::string& mode) {
+struct Border {
+  int64_t lo, hi;
+  std::string mode; ///< edge, reflect or wrap
+};
+
+/// x with a border along one axis, joined on as slices of x.
+Ref pad_border(OpContext& c, Ref x, int64_t axis, const Border& b) {
   Context& ctx = c.ctx();
   std::optional<int64_t> n = dim_int(dim(x, axis));
-  if (!n) c.unsupported("mode=\"" + mode + "\" needs a known extent", "pin the dim with --dim NAME=VALUE");
-  int64_t most = mode == "reflect" ? *n - 1 : *n;
-  c.check(*n > 0 && (mode == "edge" || (lo <= most && hi <= most)),
-          "padding of " + std::to_string(std::max(lo, hi)) + " is too wide for an extent of " + std::to_string(*n));
+  if (!n) c.unsupported("mode=\"" + b.mode + "\" needs a known extent", "pin the dim with --dim NAME=VALUE");
+  int64_t most = b.mode == "reflect" ? *n - 1 : *n;
+  c.check(*n > 0 && (b.mode == "edge" || (b.lo <= most && b.hi <= most)),
+          "padding of " + std::to_string(std::max(b.lo, b.hi)) + " is too wide for an extent of " + std::to_string(*n));
   auto part = [&](int64_t offset, int64_t size) { return shrink_axis(x, axis, ctx.index(offset), ctx.index(size)); };
   auto edge = [&](int64_t offset, int64_t size) {
     Dims dims = dims_of(x);
     dims[static_cast<size_t>(axis)] = ctx.index(size);
     return expand(part(offset, 1), dims);
   };
-  Ref before, after;
-  if (mode == "edge") {
-    before = edge(0, lo);
-    after = edge(*n - 1, hi);
-  } else if (mode == "reflect") {
-    before = flip(part(1, lo), {axis});
-    after = flip(part(*n - 1 - hi, hi), {axis});
-  } else {
-    before = part(*n - lo, lo);
-    after = part(0, hi);
-  }
-  std::vector<Ref> parts;
-  if (lo > 0) parts.push_back(before);
-  parts.push_back(x);
-  if (hi > 0) parts.push_back(after);
-  return concat(parts, axis);
-}
-
-Ref pad_constant(OpContext& c, Ref x, const std::vector<int64_t>& lo, const std::vector<int64_t>& hi, Ref value) {
-  auto positive = [&](const std::vector<int64_t>& pads) {
-    std::vector<int64_t> out = pads;
-    for (int64_t& p : out) p = std::max<int64_t>(0, p);
-    return index_dims(c.ctx(), out);
+  auto before = [&] {
+    if (b.mode == "edge") return edge(0, b.lo);
+    return b.mode == "reflect" ? flip(part(1, b.lo), {axis}) : part(*n - b.lo, b.lo);
   };
-  Ref padded = pad(x, positive(lo), positive(hi));
-  if (padded == x || is_const(value, 0.0)) return padded;
-  Ref inside = pad(full(c.ctx(), x->shape, DType::Bool, 1), positive(lo), positive(hi));
-  return select(inside, padded, broadcast_to(value, padded->shape));
+  auto after = [&] {
+    if (b.mode == "edge") return edge(*n - 1, b.hi);
+    return b.mode == "reflect" ? flip(part(*n - 1 - b.hi, b.hi), {axis}) : part(0, b.hi);
+  };
+  std::vector<Ref> parts{x};
+  if (b.lo > 0) parts.insert(parts.begin(), before());
+  if (b.hi > 0) parts.push_back(after());
+  return concat(parts, axis);
 }
 
 Ref pad_value(OpContext& c, Ref x) {
@@ -308,12 +304,13 @@ void pad_op(OpContext& c) {
     c.check(size->hi >= 0, "negative pads remove more than there is");
     x = shrink_axis(x, static_cast<int64_t>(axis), cut_lo, size);
   }
-  if (mode == "constant") return c.out(pad_constant(c, x, lo, hi, value));
+  for (int64_t& p : lo) p = std::max<int64_t>(0, p);
+  for (int64_t& p : hi) p = std::max<int64_t>(0, p);
+  if (mode == "constant") return c.out(pad_with(x, index_dims(c.ctx(), lo), index_dims(c.ctx(), hi), value));
   c.check(mode == "edge" || mode == "reflect" || (mode == "wrap" && c.opset() >= 19),
           "mode=\"" + mode + "\" is no padding mode");
   for (size_t i = 0; i < lo.size(); ++i)
-    if (lo[i] > 0 || hi[i] > 0)
-      x = pad_border(c, x, static_cast<int64_t>(i), std::max<int64_t>(0, lo[i]), std::max<int64_t>(0, hi[i]), mode);
+    if (lo[i] > 0 || hi[i] > 0) x = pad_border(c, x, static_cast<int64_t>(i), {lo[i], hi[i], mode});
   c.out(x);
 }
 

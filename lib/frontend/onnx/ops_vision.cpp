@@ -123,24 +123,37 @@ Taps taps_along(const Sampler& s, Ref normalised, int64_t n) {
   return taps;
 }
 
-/// The sum over all combinations of taps; `axis` counts from the outermost spatial dim.
-Ref sample(const Sampler& s, Ref data, const std::vector<Taps>& taps, size_t axis, Ref linear, Ref weight) {
-  if (axis == taps.size()) {
-    Ref inside = compare(Ops::Ne, linear, -1); // take reads 0 there; the weight may be anything
-    Ref value = take(data, linear);            // [N, P, C]
-    return mul(value, unsqueeze(select(inside, weight, full_like(weight, 0)), {2}));
-  }
-  Ref total;
-  for (size_t i = 0; i < taps[axis].weight.size(); ++i) {
+/// What one combination of taps reads: its row-major position (-1 outside) and its weight.
+struct Tap {
+  Ref position, weight;
+};
+
+/// Every combination of taps, the outermost spatial dim first.
+std::vector<Tap> combinations(const Sampler& s, const std::vector<Taps>& axes) {
+  std::vector<Tap> out{{}};
+  for (size_t axis = 0; axis < axes.size(); ++axis) {
     double n = static_cast<double>(s.extents[axis]);
-    Ref p = taps[axis].position[i];
-    Ref valid = elementwise(Ops::And, {elementwise(Ops::Le, {full_like(p, 0), p}), compare(Ops::Lt, p, n)});
-    Ref at = to(select(valid, p, full_like(p, 0)), DType::I64);
-    Ref joined = linear ? add(mul(linear, n), at) : at;
-    if (linear) valid = elementwise(Ops::And, {valid, compare(Ops::Ne, linear, -1)});
-    joined = select(valid, joined, full_like(joined, -1));
-    Ref w = weight ? mul(weight, taps[axis].weight[i]) : taps[axis].weight[i];
-    Ref part = sample(s, data, taps, axis + 1, joined, w);
+    std::vector<Tap> longer;
+    for (const Tap& outer : out)
+      for (size_t i = 0; i < axes[axis].weight.size(); ++i) {
+        Ref p = axes[axis].position[i], w = axes[axis].weight[i];
+        Ref valid = elementwise(Ops::And, {elementwise(Ops::Le, {full_like(p, 0), p}), compare(Ops::Lt, p, n)});
+        if (outer.position) valid = elementwise(Ops::And, {valid, compare(Ops::Ne, outer.position, -1)});
+        Ref at = to(select(valid, p, full_like(p, 0)), DType::I64);
+        if (outer.position) at = add(mul(outer.position, n), at);
+        longer.push_back({select(valid, at, full_like(at, -1)), outer.weight ? mul(outer.weight, w) : w});
+      }
+    out = longer;
+  }
+  return out;
+}
+
+/// data [N, positions, C] → [N, P, C], the weighted sum of its taps. Outside, `take` gives 0 whatever the weight is.
+Ref sample(const Sampler& s, Ref data, const std::vector<Taps>& axes) {
+  Ref total;
+  for (const Tap& tap : combinations(s, axes)) {
+    Ref weight = select(compare(Ops::Ne, tap.position, -1), tap.weight, full_like(tap.weight, 0));
+    Ref part = mul(take(data, tap.position), unsqueeze(weight, {2}));
     total = total ? add(total, part) : part;
   }
   return total;
@@ -172,7 +185,7 @@ void grid_sample(OpContext& c) {
     taps.push_back(taps_along(s, to(coordinate, accumulator(coordinate->dtype)), *n));
   }
   Ref data = swap_axes(merge_axes(to(x, accumulator(x->dtype)), 2, x->rank()), 1, 2); // [N, positions, C]
-  Ref y = swap_axes(sample(s, data, taps, 0, Ref(), Ref()), 1, 2);
+  Ref y = swap_axes(sample(s, data, taps), 1, 2);
   Dims shape{dim(x, 0), dim(x, 1)};
   for (int64_t i = 1; i <= d; ++i) shape.push_back(dim(grid, i));
   c.out(to(reshape(y, shape), x->dtype));

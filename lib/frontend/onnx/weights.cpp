@@ -133,7 +133,7 @@ Ref constant(Weights& weights, const Tensor& t) {
     tensor::fail(ErrorCode::E204, "tensor \"" + t.name + "\" of type " + type_name(t.type) + " and shape " +
                                       shape_text(tensor::index_dims(*weights.module->ctx, t.dims)) + " needs " +
                                       std::to_string(size) + " bytes, has " + std::to_string(data.bytes.size()));
-  return add_constant(*weights.module, t.name, dtype, t.dims, data);
+  return add_constant(*weights.module, t.name, {dtype, t.dims, data});
 }
 
 } // namespace tgc::onnx
