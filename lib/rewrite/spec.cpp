@@ -213,7 +213,7 @@ std::span<const Spec> specs() {
       {"tensor", tensor_rules(), "tensor graph: movement, elementwise over equal shapes, reductions over axes"},
       {"plan", plan_rules(), "scheduled module: a linear of calls of kernels on params, weights and global buffers"},
       {"kernel", kernel_rules(), "one kernel over ranges: loads, stores, reductions over ranges, stages"},
-      {"lowered", lowered_rules(), "one kernel without stages or reductions over ranges, in ops that the target has"},
+      {"lowered", lowered_rules(), "one kernel without stages, in ops that the target has"},
       {"linear", linear_rules(), "one kernel as a sequence: sources first, loops opened by range and closed by end"},
   }};
   return all;

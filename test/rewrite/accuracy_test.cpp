@@ -11,9 +11,7 @@
 #include <cstring>
 
 #include "rewrite/array_eval.h"
-#include "rewrite/rewrite.h"
 #include "rewrite/rules/decompose.h"
-#include "rewrite/rules/symbolic.h"
 
 namespace tgc {
 namespace {
@@ -33,8 +31,7 @@ TargetInfo basic_target(bool fma) {
 Ref lower(Ref root, const TargetInfo& target) {
   PassContext pass;
   pass.target = &target;
-  root = graph_rewrite(root, decompositions(target) + symbolic(), pass);
-  root = graph_rewrite(root, form_fma(target), pass);
+  root = decompose(root, pass);
   for (Ref x : toposort(root)) EXPECT_TRUE(x->cls() == OpClass::Leaf || target.supports(x->op)) << name(x->op);
   return root;
 }

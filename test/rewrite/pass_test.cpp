@@ -136,7 +136,11 @@ TEST_F(Specs, KernelAndLowered) {
     return func(Ops::Sink, {ctx.make(Ops::Store, DType::Void, {y, at, value})});
   };
   EXPECT_TRUE(legal(kernel(sum, ctx.index(0)), "kernel"));
-  EXPECT_FALSE(legal(kernel(sum, ctx.index(0)), "lowered"));
+  EXPECT_TRUE(legal(kernel(sum, ctx.index(0)), "lowered"));
+  const Ref staged = ctx.make(Ops::Stage, DType::F32, {load, i}, {{Attr::Space, std::string("scratch")}});
+  const Ref picked = ctx.make(Ops::Pick, DType::F32, {staged, ctx.index(1)});
+  EXPECT_TRUE(legal(kernel(picked, ctx.index(0)), "kernel"));
+  EXPECT_FALSE(legal(kernel(picked, ctx.index(0)), "lowered"));
   EXPECT_FALSE(legal(kernel(sum, ctx.index(0)), "tensor"));
   const Ref exp = kernel(unary(Ops::Exp, load), i);
   EXPECT_TRUE(legal(exp, "lowered"));

@@ -46,9 +46,8 @@ constexpr Pass kKernelPasses[] = {
      "kernel",  "kernel",  true,  "folds constants and canonicalises index arithmetic"},
     {"lower-access",  "rewrite", [](Ref kernel, PassContext&) { return lower_access(kernel); },
      "kernel",  "kernel",  false, "marks contiguous vector loads and stores"},
-    {"decompose",     "rewrite", [](Ref kernel, PassContext& c) {
-       return graph_rewrite(kernel, decompositions(*c.target), c, {.name = "decompose"}); },
-     "kernel",  "lowered", false, "expresses ops and types the target lacks by those it has"},
+    {"decompose",     "rewrite", decompose,
+     "kernel",  "lowered", false, "expresses ops and types the target lacks by those it has; fuses multiply-adds"},
     {"order-sums",    "rewrite", [](Ref kernel, PassContext&) { return order_sums(kernel); },
      "lowered", "lowered", true,  "re-associates index sums so that outer loops' terms can be hoisted"},
     {"linearize",     "rewrite", [](Ref kernel, PassContext& c) { return linearize(kernel, *c.target); },

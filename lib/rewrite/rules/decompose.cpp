@@ -9,6 +9,8 @@
 #include <cmath>
 #include <limits>
 
+#include "rewrite/rewrite.h"
+#include "rewrite/rules/tables.h"
 #include "rewrite/rules/transcendental.h"
 
 namespace tgc {
@@ -208,6 +210,14 @@ PatternMatcher form_fma(const TargetInfo& target) {
     };
   }
   return PatternMatcher("fma", std::move(rules), kSameValue);
+}
+
+Ref decompose(Ref kernel, PassContext& context) {
+  TGC_CHECK(context.target, "decompose needs a target");
+  // Not `symbolic()`: it prefers floored division, which this pass takes apart.
+  const PatternMatcher rules = decompositions(*context.target) + const_fold() + identities();
+  kernel = graph_rewrite(kernel, rules, context, {.name = "decompose"});
+  return graph_rewrite(kernel, form_fma(*context.target), context, {.name = "form-fma"});
 }
 
 } // namespace tgc

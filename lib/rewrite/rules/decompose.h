@@ -15,6 +15,9 @@ PatternMatcher decompositions(const TargetInfo& target);
 /// such sum becomes one, whether or not the product has other uses, so the result depends on the expression alone.
 PatternMatcher form_fma(const TargetInfo& target);
 
+/// Both, with constant folding, on one kernel: afterwards it holds only ops of context.target, which must be set.
+Ref decompose(Ref kernel, PassContext& context);
+
 /// The tables behind `decompositions`, for tests: rule by rule, whatever a target has.
 const PatternMatcher& decompose_basic();
 const PatternMatcher& decompose_transcendental();
