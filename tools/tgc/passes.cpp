@@ -26,8 +26,6 @@ Ref simplify_pass(Ref root, PassContext& context) {
 
 // clang-format off
 constexpr Pass kGraphPasses[] = {
-    {"simplify-graph", "import",   simplify_pass,
-     "tensor", "tensor", true,  "folds constants and identities of the tensor graph"},
     {"rangeify",       "schedule", [](Ref root, PassContext&) { return rangeify(root); },
      "tensor", "plan",   false, "decides which values live in memory and cuts the graph into kernels over ranges"},
     {"mark-constants", "schedule", [](Ref root, PassContext&) { return mark_constants(root); },
