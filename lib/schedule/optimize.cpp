@@ -125,7 +125,8 @@ private:
     }
     for (bool again = true; again;) { // rows: every other innermost contiguous loop
       again = false;
-      for (Ref axis : axes_) {
+      const std::vector<Ref> axes = axes_; // attempts re-read axes_
+      for (Ref axis : axes) {
         bool contiguous = std::any_of(loads_.begin(), loads_.end(), [&](Ref l) { return unit_stride(l, axis); });
         if (is_output(axis) || !is_plain(axis) || !contiguous || (extent(axis) > 0 && extent(axis) < 8) ||
             is_done(axis))
