@@ -19,7 +19,7 @@ if(TGRT_SHARED)
 endif()
 foreach(target ${TGRT_TARGETS})
   target_compile_options(${target} PRIVATE -pedantic -Wvla -Wstrict-prototypes -Wmissing-prototypes -Wcast-align
-                                           -ffunction-sections -fdata-sections -fvisibility=default)
+                                           -ffunction-sections -fdata-sections -fvisibility=hidden)
 endforeach()
 
 # Outside the source tree the headers stand side by side: #include <tgrt.h>.

@@ -23,6 +23,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default) /* the rest of the library is hidden */
 
 enum {
   TGRT_OK = 0,
@@ -181,6 +182,7 @@ int tgrt_run(tgrt_context* context, tgrt_error* error);
 const char* tgrt_error_title(int code);
 const char* tgrt_error_remedy(int code);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif
