@@ -97,7 +97,6 @@ const Attribute* OpContext::find(const char* name, AttrKind kind) {
   read_.insert(name);
   for (const Attribute& a : node_.attributes) {
     if (a.name != name) continue;
-    // An empty list carries no evidence of its kind in models without attribute types.
     if (a.kind != kind)
       fail(std::string("attribute ") + name + " is " + kind_name(a.kind) + ", not " + kind_name(kind));
     return &a;

@@ -170,8 +170,14 @@ void scatter_nd(OpContext& c) {
 /// values = [off, on]
 void one_hot(OpContext& c) {
   Ref indices = c.in(0), values = c.in(2);
-  Dims depth =
-      is_float(c.in(1)->dtype) ? Dims{c.ctx().index(static_cast<int64_t>(c.known_number(1)))} : c.known_dims(1);
+  Dims depth;
+  if (is_float(c.in(1)->dtype)) {
+    double n = c.known_number(1);
+    c.check(n >= 0 && n < 1 << 30, "depth is out of range");
+    depth.push_back(c.ctx().index(static_cast<int64_t>(n)));
+  } else {
+    depth = c.known_dims(1);
+  }
   c.check(depth.size() == 1 && depth[0]->lo >= 0, "depth must be one number");
   c.check(values->rank() == 1 && dim_int(dim(values, 0)) == 2, "values must be [off, on]");
   int64_t axis = normalize_axis(c.attr("axis", -1), indices->rank() + 1);

@@ -205,6 +205,7 @@ void apply(OpContext& c, const Resize& r, const std::vector<Axis>& axes) {
 int64_t extent_of(OpContext& c, Ref x, int64_t axis) {
   std::optional<int64_t> n = dim_int(dim(x, axis));
   if (!n) c.unsupported("resizing needs known extents", "pin the dims with --dim NAME=VALUE");
+  c.check(static_cast<double>(*n) < kLargest, "an extent is out of range");
   return *n;
 }
 
@@ -256,7 +257,9 @@ void by_sizes(OpContext& c, const Resize& r, const std::vector<int64_t>& axes) {
   if (policy != "stretch")
     for (Axis& a : spec) {
       a.scale = common;
-      a.out = static_cast<int64_t>(std::floor(common * static_cast<double>(a.in) + 0.5));
+      double out = std::floor(common * static_cast<double>(a.in) + 0.5);
+      c.check(out < kLargest, "the result is too large");
+      a.out = static_cast<int64_t>(out);
     }
   apply(c, r, spec);
 }
@@ -274,6 +277,7 @@ void resize(OpContext& c) {
   }
   if (r.transform == "tf_crop_and_resize") r.roi = c.known_floats(1);
   c.check(r.roi.empty() || r.roi.size() == 2 * axes.size(), "roi has " + std::to_string(r.roi.size()) + " values");
+  for (double p : r.roi) c.check(std::fabs(p) < kLargest, "roi is out of range");
   c.check(is_empty(c, 2) != is_empty(c, 3), "needs either scales or sizes");
   if (is_empty(c, 2)) return by_sizes(c, r, axes);
   if (c.opset() >= 18) c.ignore("keep_aspect_ratio_policy");
