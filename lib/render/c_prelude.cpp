@@ -7,6 +7,7 @@
 // Instructions through Built-in Functions".
 #include "render/c_prelude.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "uop/diag.h"
@@ -110,28 +111,73 @@ std::string CPrelude::lane_type(const CType& t) const {
 
 CType CPrelude::mask_for(const CType& t) const { return {DType::Bool, t.lanes, element_bytes(t)}; }
 
+/// Lanes of the parts of a vector: all of them, or as many as divide it and fit a register.
+int CPrelude::part_lanes(int lanes) const {
+  const int even = lanes & -lanes; // the greatest power of two that divides it
+  return lanes <= register_lanes_ || even == 1 ? lanes : std::min(even, register_lanes_);
+}
+
 std::string CPrelude::type(const CType& t) {
   if (t.lanes == 1) return scalar(t.dtype);
   const std::string element = t.is_mask() ? "m" + number(t.mask_bytes * 8) : token(t.dtype);
   const std::string name = element + "x" + number(t.lanes);
-  if (define(name)) text_ += "VECTOR(" + name + ", " + lane_type(t) + ", " + number(stored_lanes(t.lanes)) + ");\n";
+  if (!define(name)) return name;
+  if (is_wide(t)) {
+    const std::string of = type(part(t));
+    text_ += "typedef struct { " + of + " part[" + number(t.lanes / part(t).lanes) + "]; } " + name + ";\n";
+  } else {
+    text_ += "VECTOR(" + name + ", " + lane_type(t) + ", " + number(stored_lanes(t.lanes)) + ");\n";
+  }
   return name;
+}
+
+std::string CPrelude::lane(const CType& t, const std::string& value, int64_t i) const {
+  const int n = part_lanes(t.lanes);
+  return is_wide(t) ? "LANE(" + value + ".part[" + number(i / n) + "], " + number(i % n) + ")"
+                    : "LANE(" + value + ", " + number(i) + ")";
+}
+
+std::string CPrelude::make(const CType& t, const std::vector<std::string>& lanes) {
+  const std::string name = type(t);
+  const CType piece = part(t);
+  std::string parts;
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    if (i % static_cast<size_t>(piece.lanes) == 0) parts += (i > 0 ? "), MAKE(" : "MAKE(") + type(piece);
+    parts += ", " + lanes[i];
+  }
+  return is_wide(t) ? "(" + name + "){{" + parts + ")}}" : parts + ")";
+}
+
+/// A function on wide vectors that does `call` for each part; in it, # stands for the part's number and @ for its first
+/// lane. Returns `result`: "r" is a new vector, another name a parameter, "" nothing.
+void CPrelude::by_parts(const std::string& signature, const CType& t, const std::string& call, const char* result) {
+  const std::string returned = result;
+  text_ += "static inline " + signature + " {\n" + (returned == "r" ? "  " + type(t) + " r;\n" : "");
+  for (int k = 0; k < t.lanes / part(t).lanes; ++k) {
+    text_ += "  ";
+    for (const char c : call) text_ += c == '#' ? number(k) : c == '@' ? number(k * part(t).lanes) : std::string(1, c);
+    text_ += ";\n";
+  }
+  text_ += (returned.empty() ? "" : "  return " + returned + ";\n") + "}\n";
 }
 
 std::string CPrelude::splat(const CType& t) {
   const std::string T = type(t), name = T + "_splat";
   if (!define(name)) return name;
-  std::string all;
-  for (int i = 0; i < t.lanes; ++i) all += i > 0 ? ", x" : "x";
-  text_ += "static inline " + T + " " + name + "(" + lane_type(t) + " x) { return MAKE(" + T + ", " + all + "); }\n";
+  const std::string all = make(t, std::vector<std::string>(static_cast<size_t>(t.lanes), "x"));
+  text_ += "static inline " + T + " " + name + "(" + lane_type(t) + " x) { return " + all + "; }\n";
   return name;
 }
 
 std::string CPrelude::load(const CType& t) {
   const std::string T = type(t), name = T + "_load", n = number(t.lanes);
   if (!define(name)) return name;
-  text_ +=
-      "static inline " + T + " " + name + "(const " + scalar(t.dtype) + "* p) {\n  " + T + " v = MAKE(" + T + ", 0);\n";
+  const std::string signature = T + " " + name + "(const " + scalar(t.dtype) + "* p)";
+  if (is_wide(t)) {
+    by_parts(signature, t, "r.part[#] = " + load(part(t)) + "(p + @)", "r");
+    return name;
+  }
+  text_ += "static inline " + signature + " {\n  " + T + " v = MAKE(" + T + ", 0);\n";
   if (t.is_mask())
     text_ += for_lanes(t.lanes) + "LANE(v, i) = (" + lane_type(t) + ")-(p[i] != 0);\n";
   else
@@ -143,7 +189,12 @@ std::string CPrelude::load(const CType& t) {
 std::string CPrelude::store(const CType& t) {
   const std::string T = type(t), name = T + "_store", n = number(t.lanes);
   if (!define(name)) return name;
-  text_ += "static inline void " + name + "(" + scalar(t.dtype) + "* p, " + T + " v) {\n";
+  const std::string signature = "void " + name + "(" + scalar(t.dtype) + "* p, " + T + " v)";
+  if (is_wide(t)) {
+    by_parts(signature, t, store(part(t)) + "(p + @, v.part[#])", "");
+    return name;
+  }
+  text_ += "static inline " + signature + " {\n";
   if (t.is_mask())
     text_ += for_lanes(t.lanes) + "p[i] = LANE(v, i) != 0;\n}\n";
   else
@@ -152,30 +203,46 @@ std::string CPrelude::store(const CType& t) {
 }
 
 std::string CPrelude::load_masked(const CType& t) {
-  const std::string T = type(t), M = type(mask_for(t)), name = T + "_load_masked";
+  const CType mask = mask_for(t);
+  const std::string T = type(t), M = type(mask), name = T + "_load_masked", n = number(t.lanes);
   if (!define(name)) return name;
+  const std::string signature =
+      T + " " + name + "(const " + scalar(t.dtype) + "* p, int64_t at, " + M + " g, " + T + " v)";
+  if (is_wide(t)) {
+    by_parts(signature, t, "v.part[#] = " + load_masked(part(t)) + "(p, at + @, g.part[#], v.part[#])", "v");
+    return name;
+  }
   const std::string value = t.is_mask() ? "-(p[at + i] != 0)" : "p[at + i]";
-  text_ += "static inline " + T + " " + name + "(const " + scalar(t.dtype) + "* p, int64_t at, " + M + " g, " + T +
-           " v) {\n" + for_lanes(t.lanes) + "if (LANE(g, i)) LANE(v, i) = (" + lane_type(t) + ")" + value +
-           ";\n  return v;\n}\n";
+  text_ += "static inline " + signature + " {\n  " + lane_type(mask) + " m[" + n + "];\n  " + lane_type(t) + " r[" + n +
+           "];\n  COPY(m, &g, sizeof m);\n  COPY(r, &v, sizeof r);\n" + for_lanes(t.lanes) + "r[i] = m[i] ? (" +
+           lane_type(t) + ")" + value + " : r[i];\n  COPY(&v, r, sizeof r);\n  return v;\n}\n";
   return name;
 }
 
 std::string CPrelude::store_masked(const CType& t) {
-  const std::string T = type(t), M = type(mask_for(t)), name = T + "_store_masked";
+  const CType mask = mask_for(t);
+  const std::string T = type(t), M = type(mask), name = T + "_store_masked", n = number(t.lanes);
   if (!define(name)) return name;
-  const std::string value = t.is_mask() ? "LANE(v, i) != 0" : "LANE(v, i)";
-  text_ += "static inline void " + name + "(" + scalar(t.dtype) + "* p, int64_t at, " + T + " v, " + M + " g) {\n" +
-           for_lanes(t.lanes) + "if (LANE(g, i)) p[at + i] = " + value + ";\n}\n";
+  const std::string signature = "void " + name + "(" + scalar(t.dtype) + "* p, int64_t at, " + T + " v, " + M + " g)";
+  if (is_wide(t)) {
+    by_parts(signature, t, store_masked(part(t)) + "(p, at + @, v.part[#], g.part[#])", "");
+    return name;
+  }
+  text_ += "static inline " + signature + " {\n  " + lane_type(mask) + " m[" + n + "];\n  " + lane_type(t) + " x[" + n +
+           "];\n  COPY(m, &g, sizeof m);\n  COPY(x, &v, sizeof x);\n" + for_lanes(t.lanes) +
+           "if (m[i]) p[at + i] = " + (t.is_mask() ? "x[i] != 0" : "x[i]") + ";\n}\n";
   return name;
 }
 
 std::string CPrelude::slice(const CType& from, const CType& to, int64_t first) {
   const std::string F = type(from), T = type(to), name = T + "_of_" + F + "_at_" + number(first);
   if (!define(name)) return name;
-  std::string lanes;
-  for (int i = 0; i < to.lanes; ++i) lanes += ", LANE(v, " + number(first + i) + ")";
-  text_ += "static inline " + T + " " + name + "(" + F + " v) { return MAKE(" + T + lanes + "); }\n";
+  std::vector<std::string> lanes;
+  for (int i = 0; i < to.lanes; ++i) lanes.push_back(lane(from, "v", first + i));
+  std::string value = make(to, lanes);
+  if (is_wide(from) && part(from).lanes == to.lanes && first % to.lanes == 0)
+    value = "v.part[" + number(first / to.lanes) + "]";
+  text_ += "static inline " + T + " " + name + "(" + F + " v) { return " + value + "; }\n";
   return name;
 }
 
@@ -183,6 +250,10 @@ std::string CPrelude::slice(const CType& from, const CType& to, int64_t first) {
 std::string CPrelude::convert(const CType& to, const CType& from) {
   const std::string F = type(from), T = type(to), name = T + "_from_" + F;
   if (!define(name)) return name;
+  if (is_wide(to)) {
+    by_parts(T + " " + name + "(" + F + " a)", to, "r.part[#] = " + convert(part(to), part(from)) + "(a.part[#])", "r");
+    return name;
+  }
   text_ += "static inline " + T + " " + name + "(" + F +
            " a) {\n#ifdef __GNUC__\n  return __builtin_convertvector(a, " + T + ");\n#else\n  " + T + " v = MAKE(" + T +
            ", 0);\n" + for_lanes(to.lanes) + "LANE(v, i) = (" + lane_type(to) +
@@ -197,6 +268,11 @@ std::string CPrelude::resize_mask(const CType& from, int mask_bytes) {
 std::string CPrelude::select(const CType& t) {
   const std::string T = type(t), M = type(mask_for(t)), U = type(unsigned_like(t)), name = T + "_select";
   if (!define(name)) return name;
+  if (is_wide(t)) {
+    by_parts(T + " " + name + "(" + M + " c, " + T + " a, " + T + " b)", t,
+             "a.part[#] = " + select(part(t)) + "(c.part[#], a.part[#], b.part[#])", "a");
+    return name;
+  }
   text_ += "static inline " + T + " " + name + "(" + M + " c, " + T + " a, " + T +
            " b) {\n#ifdef __GNUC__\n  return (" + T + ")(((" + U + ")a & (" + U + ")c) | ((" + U + ")b & ~(" + U +
            ")c));\n#else\n" + for_lanes(t.lanes) +
@@ -220,6 +296,18 @@ std::string CPrelude::vector_op(Ops op, const CType& result, const CType& operan
   const std::string T = type(result), V = type(operand), U = type(unsigned_like(operand));
   const DType element = operand.is_mask() ? signed_of(operand.mask_bytes) : operand.dtype;
   const DType to = result.is_mask() ? signed_of(result.mask_bytes) : result.dtype;
+  if (is_wide(result)) {
+    const std::string of_part = vector_op(op, part(result), part(operand));
+    const std::string wide = T + "_" + of_part;
+    if (!define(wide)) return wide;
+    std::string signature, args;
+    for (int k = 0; k < info(op).max_src; ++k) {
+      signature += (k > 0 ? ", " : "") + V + " " + "abc"[k];
+      args += std::string(k > 0 ? ", " : "") + "abc"[k] + ".part[#]";
+    }
+    by_parts(T + " " + wide + "(" + signature + ")", result, "r.part[#] = " + of_part + "(" + args + ")", "r");
+    return wide;
+  }
   if (op == Ops::Cast) {
     if (!(is_float(operand.dtype) && is_int(result.dtype)) && !operand.is_mask()) return convert(result, operand);
     const std::string name = T + "_from_" + V;

@@ -3,6 +3,7 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include "uop/uop.h"
 
@@ -22,9 +23,15 @@ struct CType {
 /// Every method returns the name to use and makes sure that it is defined.
 class CPrelude {
 public:
-  std::string scalar(DType t) const;        ///< "float"
-  std::string type(const CType& t);         ///< "f32x16"
-  std::string splat(const CType& t);        ///< T f(element)
+  /// `register_lanes`: lanes of a vector register, a power of two. Wider vectors are structs of parts, which compilers
+  /// keep in registers; they would put a wide GNU vector into memory.
+  explicit CPrelude(int register_lanes) : register_lanes_(register_lanes) {}
+
+  std::string scalar(DType t) const;                                           ///< "float"
+  std::string lane(const CType& t, const std::string& value, int64_t i) const; ///< one lane of a vector
+  std::string make(const CType& t, const std::vector<std::string>& lanes);     ///< a vector of lanes
+  std::string type(const CType& t);                                            ///< "f32x16"
+  std::string splat(const CType& t);                                           ///< T f(element)
   std::string load(const CType& t);         ///< T f(const element* p); a mask from bytes
   std::string store(const CType& t);        ///< void f(element* p, T v)
   std::string load_masked(const CType& t);  ///< T f(const element* p, int64_t at, mask, T other)
@@ -45,11 +52,16 @@ public:
   const std::string& text() const { return text_; }
 
 private:
+  int part_lanes(int lanes) const;
+  bool is_wide(const CType& t) const { return part_lanes(t.lanes) < t.lanes; }
+  CType part(const CType& t) const { return {t.dtype, part_lanes(t.lanes), t.mask_bytes}; }
+  void by_parts(const std::string& signature, const CType& t, const std::string& call, const char* result);
   bool define(const std::string& name) { return defined_.insert(name).second; }
   std::string lane_type(const CType& t) const;
   std::string convert(const CType& to, const CType& from);
   std::string lane_loop(const CType& result, const CType& operand, int count, const std::string& expression);
 
+  int register_lanes_;
   std::set<std::string> defined_;
   std::string text_;
 };

@@ -56,7 +56,8 @@ struct tgrt_kernel_args {
 
 class CPrinter {
 public:
-  explicit CPrinter(const RowCode& code) : code_(code), masks_(code.insts.size(), 0) {}
+  CPrinter(const RowCode& code, int register_lanes)
+      : code_(code), masks_(code.insts.size(), 0), prelude_(register_lanes) {}
   std::string print();
 
 private:
@@ -118,9 +119,9 @@ std::string CPrinter::operand(RowId id) {
   if (x.kind == RowKind::Const && x.dtype == DType::Bool) return mask(id, 1);
   if (x.kind == RowKind::Const) return prelude_.splat(type_of(id)) + "(" + literal(x.dtype, x.bits) + ")";
   if (x.kind == RowKind::Iota) {
-    std::string all = "MAKE(" + prelude_.type(type_of(id));
-    for (int i = 0; i < x.lanes; ++i) all += ", " + std::to_string(i);
-    return all + ")";
+    std::vector<std::string> lanes;
+    for (int i = 0; i < x.lanes; ++i) lanes.push_back(std::to_string(i));
+    return prelude_.make(type_of(id), lanes);
   }
   return "v" + std::to_string(id);
 }
@@ -232,9 +233,9 @@ void CPrinter::store(RowId id) {
 
 void CPrinter::build(RowId id) {
   const RowInst& x = inst(id);
-  std::string all = "MAKE(" + prelude_.type(type_of(id));
-  for (const RowId arg : x.args) all += (x.dtype == DType::Bool ? ", -" : ", ") + operand(arg);
-  define(id, all + ")");
+  std::vector<std::string> lanes;
+  for (const RowId arg : x.args) lanes.push_back((x.dtype == DType::Bool ? "-" : "") + operand(arg));
+  define(id, prelude_.make(type_of(id), lanes));
 }
 
 void CPrinter::loop(RowId id) {
@@ -259,7 +260,7 @@ void CPrinter::instruction(RowId id) {
     return define(id, prelude_.splat(type_of(id)) + "(" + value + ")");
   }
   case RowKind::Extract: {
-    const std::string lane = "LANE(" + operand(x.args[0]) + ", " + std::to_string(x.imm) + ")";
+    const std::string lane = prelude_.lane(type_of(x.args[0]), operand(x.args[0]), x.imm);
     return define(id, x.dtype == DType::Bool ? lane + " != 0" : lane);
   }
   case RowKind::Slice:
@@ -310,6 +311,6 @@ std::string CPrinter::print() {
 
 } // namespace
 
-std::string print_c(const RowCode& code) { return CPrinter(code).print(); }
+std::string print_c(const RowCode& code, int register_lanes) { return CPrinter(code, register_lanes).print(); }
 
 } // namespace tgc

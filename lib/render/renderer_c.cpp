@@ -13,7 +13,7 @@ namespace {
 TargetInfo target(const TargetSpec& spec) { return resolve_cpu(spec, "c"); }
 
 std::string render(Ref func, const TargetInfo& info, std::span<const std::string> vars) {
-  return print_c(lower_to_rows(func, vars, {.target = &info}));
+  return print_c(lower_to_rows(func, vars, {.target = &info}), info.vector_bytes / 4);
 }
 
 /// The features by gcc's names, which are LLVM's, and no other.

@@ -177,8 +177,8 @@ INSTANTIATE_TEST_SUITE_P(Targets, RenderedOps,
                          testing::Values(Setting{"llvm", "native", {1, 5, 16}, true},
                                          Setting{"llvm", "x86-64-v3", {1, 5, 16}, false},
                                          Setting{"llvm", "x86-64-v2", {1, 8}, false},
-                                         Setting{"llvm", "x86-64", {1, 5}, true}, Setting{"c", "native", {1, 5}, true},
-                                         Setting{"c", "x86-64", {4}, false}),
+                                         Setting{"llvm", "x86-64", {1, 5}, true}, Setting{"c", "native", {1}, true},
+                                         Setting{"c", "x86-64-v3", {5, 16}, false}, Setting{"c", "x86-64", {4}, false}),
                          [](const auto& p) {
                            std::string name = std::string(p.param.renderer) + "_" + p.param.arch;
                            for (char& c : name)
