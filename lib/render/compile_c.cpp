@@ -26,7 +26,7 @@ namespace {
 
 constexpr const char* kFlags[] = {
     "-std=c11",
-    "-O3",
+    "-O2",
     "-fPIC",
     "-fvisibility=hidden",
     "-ffreestanding",

@@ -11,6 +11,7 @@
 #include <cctype>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "render/renderer.h"
 #include "render/row_builder.h"
@@ -61,6 +62,7 @@ public:
 private:
   [[noreturn]] void unsupported(Ref x, const std::string& what) const;
   Dims dims_of(Ref x) const;
+  void find_wanted();
   void instruction(Ref x);
   bool is_pure(Ref x);
   bool is_lazy(Ref x);
@@ -104,6 +106,7 @@ private:
   std::vector<Scope> scopes_;
   std::vector<Ref> loops_;
   std::unordered_map<uint32_t, bool> pure_;
+  std::unordered_set<uint32_t> wanted_; ///< lazy instructions that are used as vectors, not only lane by lane
   std::unordered_map<uint32_t, int64_t> buffers_;
   std::unordered_map<uint32_t, std::vector<int64_t>> registers_;
   int64_t scratch_ = 0;
@@ -176,9 +179,24 @@ RowCode RowLowering::run() {
   if (!is_name)
     throw CompileError({ErrorCode::E403, "kernel \"" + code_.name + "\"", "its name is not a C identifier",
                         "kernel names are letters, digits and underscores"});
+  find_wanted();
   for (Ref x : func_->src[0]->src) instruction(x);
   TGC_CHECK(loops_.empty(), "kernel " + code_.name + " leaves a range open");
   return std::move(code_);
+}
+
+/// From the last instruction to the first: what is needed in rows makes its operands needed in rows, except that
+/// gathers and scatters take index, gate and alternative lane by lane.
+void RowLowering::find_wanted() {
+  const Refs body = func_->src[0]->src;
+  for (size_t i = body.size(); i-- > 0;) {
+    const Ref x = body[i];
+    if (is_lazy(x) && !wanted_.contains(x->id)) continue;
+    const bool accesses = x->is(Ops::Load) || x->is(Ops::Store);
+    const bool by_lane = accesses && x->i(Attr::Lanes, 1) == 1 && !is_register(storage(x->src[0]));
+    for (size_t k = accesses ? 1 : 0; k < x->src.size(); ++k)
+      if (!by_lane || lanes_of(dims_of(x->src[k])) == 1) wanted_.insert(x->src[k]->id);
+  }
 }
 
 void RowLowering::instruction(Ref x) {
@@ -196,7 +214,8 @@ void RowLowering::instruction(Ref x) {
     return;
   }
   if (x->is(Ops::After) && !is_value(x)) return;
-  if (is_lazy(x) || (is_pure(x) && is_known(x))) return;
+  if (is_lazy(x) && !wanted_.contains(x->id)) return;
+  if (is_pure(x) && is_known(x)) return;
   // A node that stands here again, such as a load of a register, is done again.
   Shaped value = compute(x);
   scopes_.back().values.insert_or_assign(x->id, std::move(value));
