@@ -10,6 +10,8 @@ using namespace tgc;
 
 namespace {
 
+using Names = std::vector<std::string>;
+
 Options parse(std::initializer_list<const char*> args) { return parse_options({args.begin(), args.size()}); }
 
 std::string complaint(std::initializer_list<const char*> args) {
@@ -22,8 +24,8 @@ std::string complaint(std::initializer_list<const char*> args) {
 }
 
 std::string name_complaint(std::initializer_list<const char*> args) {
-  constexpr std::string_view passes[] = {"rangeify", "expand", "lower-reduce", "linearize"};
-  constexpr std::string_view rules[] = {"mul-zero", "add-zero"};
+  const Names passes = {"rangeify", "expand", "lower-reduce", "linearize"};
+  const Names rules = {"mul-zero", "add-zero"};
   try {
     check_names(parse(args), passes, rules);
   } catch (const UsageError& error) {
@@ -31,8 +33,6 @@ std::string name_complaint(std::initializer_list<const char*> args) {
   }
   return "";
 }
-
-using Names = std::vector<std::string>;
 
 } // namespace
 

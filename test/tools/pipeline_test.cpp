@@ -43,13 +43,6 @@ std::string bundle_of(Compilation c, const CompileOptions& options, const std::s
 
 Module json(const std::string& text) { return import_bytes(bytes_of(text), "graph.json"); }
 
-std::vector<std::string> pass_names() {
-  std::vector<std::string> names;
-  for (std::span<const Pass> table : {graph_passes(), kernel_passes()})
-    for (const Pass& p : table) names.push_back(p.name);
-  return names;
-}
-
 size_t kernels(const std::string& text) {
   CompileOptions options;
   Compilation c = start_compilation(json(text), options);

@@ -140,6 +140,7 @@ Exit run_tgc(const Options& options) {
   CompileOptions compile = compile_options(options);
   Progress progress(options.verbosity > 0);
   Compilation c = start_compilation(options.model, compile);
+  check_names(options, pass_names(), rule_names(c.target));
   open_weights(c.module);
   progress.stage("import", std::to_string(toposort(c.module.root).size()) + " nodes, " +
                                std::to_string(c.module.weights.size()) + " weights");

@@ -60,7 +60,7 @@ void add_report(CLI::App& app, Options& o, RawOptions& raw) {
   app.add_option("--emit", o.emit, "print a stage instead: uops, kernels, plan, linear, source, asm")
       ->type_name("STAGE")
       ->group(group);
-  app.add_flag("--check", o.check, "import and schedule only; report every unsupported node")->group(group);
+  app.add_flag("--check", o.check, "compile, report every unsupported node, write nothing")->group(group);
   app.add_option("--verify", raw.verify,
                  "compare with the interpreter: outputs (default), stages (names the first that differs) or sample")
       ->type_name("[=HOW]")
@@ -84,7 +84,7 @@ void add_passes(CLI::App& app, Options& o, RawOptions& raw) {
   app.add_option("--stop-after", o.stop_after, "print the IR after this pass and stop")
       ->type_name("PASS")
       ->group(group);
-  repeatable("--only", raw.only, "run only these passes", "PASS");
+  repeatable("--only", raw.only, "run no optional passes but these", "PASS");
   repeatable("--disable-pass", raw.disable_passes, "leave these optional passes out", "PASS");
   repeatable("--disable-rule", raw.disable_rules, "leave these rewrite rules out", "RULE");
 }
@@ -176,7 +176,7 @@ void understand(Options& o, RawOptions& raw) {
   o.disable_rules = std::move(raw.disable_rules);
 }
 
-bool writes_bundle(const Options& o) { return o.emit.empty() && o.stop_after.empty() && o.only.empty() && !o.check; }
+bool writes_bundle(const Options& o) { return o.emit.empty() && o.stop_after.empty() && !o.check; }
 
 std::string default_output(const std::string& model) {
   const size_t slash = model.rfind('/');
@@ -239,12 +239,13 @@ std::string help_text() {
   return app.help();
 }
 
-void check_names(const Options& options, std::span<const std::string_view> passes,
-                 std::span<const std::string_view> rules) {
-  const auto check = [](const char* option, const std::string& given, std::span<const std::string_view> known,
+void check_names(const Options& options, const std::vector<std::string>& passes,
+                 const std::vector<std::string>& rules) {
+  const auto check = [](const char* option, const std::string& given, const std::vector<std::string>& known,
                         const char* what) {
     if (given.empty() || std::find(known.begin(), known.end(), given) != known.end()) return;
-    usage(std::string(option) + " " + in_quotes(given) + ": no such " + what + did_you_mean(given, known));
+    const std::vector<std::string_view> views(known.begin(), known.end());
+    usage(std::string(option) + " " + in_quotes(given) + ": no such " + what + did_you_mean(given, views));
   };
   for (const std::string& name : options.print_after) check("--print-after", name, passes, "pass");
   for (const std::string& name : options.only) check("--only", name, passes, "pass");

@@ -58,6 +58,20 @@ constexpr Pass kKernelPasses[] = {
 std::span<const Pass> graph_passes() { return kGraphPasses; }
 std::span<const Pass> kernel_passes() { return kKernelPasses; }
 
+std::vector<std::string> pass_names() {
+  std::vector<std::string> names;
+  for (std::span<const Pass> table : {graph_passes(), kernel_passes()})
+    for (const Pass& pass : table) names.emplace_back(pass.name);
+  return names;
+}
+
+std::vector<std::string> rule_names(const TargetInfo& target) {
+  std::vector<std::string> names;
+  const PatternMatcher all = symbolic() + decompositions(target);
+  for (const Rule& rule : all.rules()) names.push_back(rule.full_name());
+  return names;
+}
+
 Ref map_kernels(Ref plan, const std::function<Ref(Ref)>& change) {
   Context& ctx = *plan->ctx;
   std::vector<std::pair<Ref, Ref>> changed;
