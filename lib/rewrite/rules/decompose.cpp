@@ -127,6 +127,13 @@ Ref mod_float(Match& m) {
   return real::with_sign_of(cast(where(defined, r, nan), x->dtype), x);
 }
 
+/// z - x*y; the sign goes into a constant factor where there is one.
+Ref subtract_product(Match& m) {
+  const std::optional<double> c = const_float(m[Y]);
+  const Ref x = c ? m[X] : -m[X], y = c ? const_like(m[Y], -*c) : m[Y];
+  return m.graph().make(Ops::Fma, m.root()->dtype, {x, y, m[Z]});
+}
+
 /// The rules whose op the target lacks.
 std::vector<Rule> lacking(const PatternMatcher& table, const TargetInfo& target) {
   std::vector<Rule> rules;
@@ -205,8 +212,7 @@ PatternMatcher form_fma(const TargetInfo& target) {
          [](Match& m) { return m.graph().make(Ops::Fma, m.root()->dtype, {m[X], m[Y], m[Z]}); }, kStandard},
         {"sub", wide((Pat(X) * Y).ordered() - Z),
          [](Match& m) { return m.graph().make(Ops::Fma, m.root()->dtype, {m[X], m[Y], -m[Z]}); }, kStandard},
-        {"sub-from", wide(Pat(Z) - (Pat(X) * Y).ordered()),
-         [](Match& m) { return m.graph().make(Ops::Fma, m.root()->dtype, {-m[X], m[Y], m[Z]}); }, kStandard},
+        {"sub-from", wide(Pat(Z) - (Pat(X) * Y).ordered()), subtract_product, kStandard},
     };
   }
   return PatternMatcher("fma", std::move(rules), kSameValue);
