@@ -4,6 +4,7 @@
 // Dims are evaluated separately: they are expressions over Vars and not always sources of the node that has them.
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <string>
 
@@ -161,6 +162,11 @@ Dense weight_value(const Module& module, Ref weight, const std::vector<int64_t>&
   if (data.length < need)
     eval_error("", "weight \"" + key + "\" has " + std::to_string(data.length) + " bytes; " + describe(weight) +
                        " needs " + std::to_string(need));
+  if (reinterpret_cast<uintptr_t>(data.data) % bytes == 0) return out;
+  std::byte* aligned = nullptr; // a file aligns nothing, and elements are read as what they are
+  out.owner = dense_new(weight->dtype, {static_cast<int64_t>(need / bytes)}, &aligned).owner;
+  std::memcpy(aligned, data.data, need);
+  out.data = aligned;
   return out;
 }
 
