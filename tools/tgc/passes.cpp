@@ -48,6 +48,8 @@ constexpr Pass kKernelPasses[] = {
      "kernel",  "lowered", false, "expresses ops and types the target lacks by those it has; fuses multiply-adds"},
     {"order-sums",    "rewrite", [](Ref kernel, PassContext&) { return order_sums(kernel); },
      "lowered", "lowered", true,  "re-associates index sums so that outer loops' terms can be hoisted"},
+    {"narrow-masks",  "rewrite", [](Ref kernel, PassContext&) { return narrow_masks(kernel); },
+     "lowered", "lowered", true,  "compares lane positions in 32 bits"},
     {"linearize",     "rewrite", [](Ref kernel, PassContext& c) { return linearize(kernel, *c.target); },
      "lowered", "linear",  false, "orders the instructions and makes loops and accumulators explicit"},
 };

@@ -17,6 +17,9 @@ Ref expand(Ref kernel);
 /// scalar-in-lane index; others keep their shaped index.
 Ref lower_access(Ref kernel);
 
+/// Comparisons of shaped Index values whose bounds fit 32 bits are done in 32-bit lanes: half the vector registers.
+Ref narrow_masks(Ref kernel);
+
 /// Coefficient of `variable` (a Range or Iota) in the Index sum `index`: 0 when absent, nothing when it is not affine
 /// in it or the coefficient is not a constant.
 std::optional<int64_t> coefficient(Ref index, Ref variable);
