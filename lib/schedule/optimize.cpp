@@ -26,8 +26,8 @@ bool depends(Ref x, Ref axis) { return std::find(x->ranges.begin(), x->ranges.en
 
 class Heuristic {
 public:
-  Heuristic(Ref func, const TargetInfo& target, const std::vector<bool>& constant)
-      : target_(target), constant_(constant), k_{func, {}} {}
+  Heuristic(Ref func, const TargetInfo& target, const std::vector<bool>& constant, bool reorder)
+      : target_(target), constant_(constant), reorder_(reorder), k_{func, {}} {}
 
   OptKernel run() {
     merge_axes();
@@ -128,8 +128,8 @@ private:
       const std::vector<Ref> axes = axes_; // attempts re-read axes_
       for (Ref axis : axes) {
         bool contiguous = std::any_of(loads_.begin(), loads_.end(), [&](Ref l) { return unit_stride(l, axis); });
-        if (is_output(axis) || !is_plain(axis) || !contiguous || (extent(axis) > 0 && extent(axis) < 8) ||
-            is_done(axis))
+        if (is_output(axis) || !is_plain(axis) || !contiguous || !may_reorder(axis) ||
+            (extent(axis) > 0 && extent(axis) < 8) || is_done(axis))
           continue;
         done_.push_back(axis->src[0]);
         if (split_lane(axis, vector())) {
@@ -138,6 +138,16 @@ private:
         }
       }
     }
+  }
+  /// Lanes along a reduction change the order of its terms.
+  bool may_reorder(Ref axis) const {
+    if (reorder_) return true;
+    for (Ref node : toposort(k_.func)) {
+      bool rounds = node->is(Ops::Reduce) && is_float(node->dtype) && node->s(Attr::Kind) != "max" &&
+                    node->s(Attr::Kind) != "min";
+      if (rounds && std::find(node->src.begin() + 1, node->src.end(), axis) != node->src.end()) return false;
+    }
+    return true;
   }
   bool is_done(Ref axis) const {
     return std::find(done_.begin(), done_.end(), axis->src[0]) != done_.end() && extent(axis) == 0;
@@ -283,6 +293,7 @@ private:
 
   const TargetInfo& target_;
   const std::vector<bool>& constant_;
+  bool reorder_;
   OptKernel k_;
   std::vector<Opt> opts_;
   std::vector<Ref> axes_, loads_, stores_, closed_, done_;
@@ -296,9 +307,9 @@ Ref with_opts(Ref func, const std::vector<Opt>& opts) {
 
 } // namespace
 
-OptKernel optimize_kernel(Ref func, const TargetInfo& target, const std::vector<bool>& constant) {
+OptKernel optimize_kernel(Ref func, const TargetInfo& target, const std::vector<bool>& constant, bool reorder) {
   if (!func->has(Attr::Opts)) {
-    Heuristic heuristic(func, target, constant);
+    Heuristic heuristic(func, target, constant, reorder);
     OptKernel kernel = heuristic.run();
     kernel.func = with_opts(kernel.func, heuristic.opts());
     return kernel;
@@ -314,7 +325,7 @@ OptKernel optimize_kernel(Ref func, const TargetInfo& target, const std::vector<
   return kernel;
 }
 
-Ref optimize_plan(Ref plan, const TargetInfo& target) {
+Ref optimize_plan(Ref plan, const TargetInfo& target, bool reorder) {
   Context& ctx = *plan->ctx;
   std::vector<Ref> calls;
   std::vector<std::pair<std::pair<Ref, std::vector<bool>>, OptKernel>> done;
@@ -324,7 +335,7 @@ Ref optimize_plan(Ref plan, const TargetInfo& target) {
     std::pair<Ref, std::vector<bool>> key{call->src[0], constant};
     auto known = std::find_if(done.begin(), done.end(), [&](const auto& d) { return d.first == key; });
     if (known == done.end()) {
-      done.emplace_back(key, optimize_kernel(call->src[0], target, constant));
+      done.emplace_back(key, optimize_kernel(call->src[0], target, constant, reorder));
       known = done.end() - 1;
     }
     std::vector<Ref> src(call->src.begin(), call->src.end());

@@ -34,7 +34,8 @@ constexpr Pass kGraphPasses[] = {
      "plan",   "plan",   true,  "lets buffers whose lives do not overlap share a slot of the arena"},
     {"lower-stage",    "schedule", [](Ref root, PassContext&) { return map_kernels(root, lower_stage); },
      "plan",   "plan",   false, "gives staged values scratch storage"},
-    {"optimize",       "schedule", [](Ref root, PassContext& c) { return optimize_plan(root, *c.target); },
+    {"optimize",       "schedule", [](Ref root, PassContext& c) { 
+       return optimize_plan(root, *c.target, c.numerics != Numerics::Strict); },
      "plan",   "plan",   true,  "splits, orders, tiles, threads and packs for the target (opts)"},
 };
 constexpr Pass kKernelPasses[] = {
@@ -50,7 +51,8 @@ constexpr Pass kKernelPasses[] = {
      "lowered", "lowered", true,  "re-associates index sums so that outer loops' terms can be hoisted"},
     {"narrow-masks",  "rewrite", [](Ref kernel, PassContext&) { return narrow_masks(kernel); },
      "lowered", "lowered", true,  "compares lane positions in 32 bits"},
-    {"linearize",     "rewrite", [](Ref kernel, PassContext& c) { return linearize(kernel, *c.target); },
+    {"linearize",     "rewrite", [](Ref kernel, PassContext& c) { 
+       return linearize(kernel, c.numerics != Numerics::Strict && c.target->supports(Ops::Fma)); },
      "lowered", "linear",  false, "orders the instructions and makes loops and accumulators explicit"},
 };
 // clang-format on

@@ -62,7 +62,7 @@ struct Body {
 
 class Linearizer {
 public:
-  Linearizer(Ref kernel, const TargetInfo& target) : ctx_(*kernel->ctx), kernel_(kernel), target_(target) {}
+  Linearizer(Ref kernel, bool contract) : ctx_(*kernel->ctx), kernel_(kernel), contract_(contract) {}
 
   Ref run() {
     Body* root = new_body(Ref(), nullptr);
@@ -283,8 +283,7 @@ private:
     unrolled(unrolls, [&](const std::vector<std::pair<Ref, Ref>>& values) {
       Ref term = values.empty() ? reduce->src[0] : unroll(reduce->src[0], values);
       bool add = reduce->s(Attr::Kind) == "add";
-      bool fused = add && term->is(Ops::Mul) && is_float(term->dtype) && byte_size(term->dtype) >= 4 &&
-                   target_.supports(Ops::Fma);
+      bool fused = contract_ && add && term->is(Ops::Mul) && is_float(term->dtype) && byte_size(term->dtype) >= 4;
       std::vector<Ref> operands = fused ? std::vector<Ref>{term->src[0], term->src[1]} : std::vector<Ref>{term};
       for (Ref s : operands) emit(s, body);
       for (Ref& s : operands) s = resolve(s);
@@ -308,7 +307,7 @@ private:
 
   Context& ctx_;
   Ref kernel_;
-  const TargetInfo& target_;
+  bool contract_;
   std::deque<Body> bodies_;
   struct Opened {
     Body* body;
@@ -322,6 +321,6 @@ private:
 
 } // namespace
 
-Ref linearize(Ref kernel, const TargetInfo& target) { return Linearizer(kernel, target).run(); }
+Ref linearize(Ref kernel, bool contract) { return Linearizer(kernel, contract).run(); }
 
 } // namespace tgc

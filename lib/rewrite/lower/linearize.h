@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "uop/target.h"
 #include "uop/uop.h"
 
 namespace tgc {
@@ -9,11 +8,11 @@ namespace tgc {
 /// The order of execution: func(sink(stores…)) over ranges → func(linear(instructions…)) with explicit loops.
 ///  - every value stands in the innermost loop among those its ranges name, before whatever reads it;
 ///  - a Reduce becomes an accumulator (a reg Buffer): identity before its loops, update inside, one read after them; a
-///    product feeding a sum becomes one Fma when the target has it; lane and register dims it folds are folded after
+///    product feeding a sum becomes one Fma if `contract` says so; lane and register dims it folds are folded after
 ///    the loops, by a Reduce without ranges;
 ///  - unroll ranges are repeated in order with constants;
 ///  - an End is a loop nest around its store, placed where its After is first needed.
 /// errors: InternalError if a value depends on a range that no enclosing loop opens.
-Ref linearize(Ref kernel, const TargetInfo& target);
+Ref linearize(Ref kernel, bool contract);
 
 } // namespace tgc
