@@ -66,6 +66,8 @@ function(tgc_tool name)
   file(GLOB main CONFIGURE_DEPENDS ${folder}/main.cpp ${folder}/main.c)
   list(REMOVE_ITEM sources ${main})
   set(libraries ${ARGN})
+  # The command line is parsed once; optimising the option library's templates costs more than everything else here.
+  set_source_files_properties(${folder}/options.cpp PROPERTIES COMPILE_OPTIONS -O0)
   if(sources)
     set(library ${TGC_LIBRARY_OF_${name}})
     if(NOT library)

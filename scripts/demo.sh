@@ -12,7 +12,7 @@ took() { awk -v a="$1" -v b="$(seconds)" 'BEGIN { printf "   %.2f s\n", b - a }'
 
 say "install and build (build/release)"
 start=$(seconds)
-scripts/build.sh release
+scripts/build.sh release tgc tgrun
 took "$start"
 bin=build/release/bin lib=build/release/lib
 
