@@ -18,6 +18,7 @@ namespace {
 
 constexpr int64_t kMaxRows = 16;          // register rows of a tile
 constexpr int64_t kMaxUnrolled = 16;      // reduction steps repeated in the code
+constexpr int64_t kMinChunks = 4;         // chunks that the outermost loop must offer, else a wider one goes there
 constexpr double kThreadWork = 64 * 1024; // operations below which a launch costs more than it saves
 
 int64_t extent(Ref axis) { return dim_int(axis->src[0]).value_or(0); } // 0: symbolic
@@ -197,9 +198,6 @@ private:
     if (n >= 2 * v && (n % (2 * v) == 0 || n >= 6 * v)) vectors = 2;
     if (!row && n >= 4 * v && n % (4 * v) == 0) vectors = 4;
     int64_t rows = row ? row_count(extent(row), vectors) : 1;
-    bool constant_lane =
-        false; // does the constant operand move with the lanes (matmul) or with the rows (convolution)?
-    for (Ref load : contraction_loads()) constant_lane |= is_constant(load) && depends(load->src[1], lane);
     int64_t lane_at = position(lane), row_at = row ? position(row) : -1;
     if (!split_lane(lane, v * vectors)) return;
     bool lane_was_split = n == 0 || n > v * vectors;
@@ -214,8 +212,33 @@ private:
         row_at = -1;
       }
     }
-    int64_t first = constant_lane ? (lane_was_split ? lane_at : -1) : row_at;
-    if (first > 0 && is_plain(axes_[static_cast<size_t>(first)])) move_outermost(first);
+    if (row_at >= 0 && is_plain(axes_[static_cast<size_t>(row_at)])) order_row_loop(axes_[static_cast<size_t>(row_at)]);
+  }
+
+  /// Puts the loop over row blocks outermost or innermost of the output loops, whichever reads less again: outermost,
+  /// every row block reads the lanes' operand once more; innermost, every other block reads the rows' operand once
+  /// more.
+  void order_row_loop(Ref row) {
+    double outermost = upper(row), innermost = 1;
+    for (Ref axis : axes_)
+      if (is_output(axis) && !(axis == row) && axis->s(Attr::Axis) == "loop") innermost *= upper(axis);
+    for (Ref load : contraction_loads()) {
+      double bytes = static_cast<double>(std::max<int64_t>(load->src[0]->shape[0]->hi, 1));
+      if (depends(load->src[1], row))
+        innermost *= bytes;
+      else
+        outermost *= bytes;
+    }
+    std::vector<int64_t> order;
+    int64_t at = position(row), last = at;
+    for (size_t i = 0; i < axes_.size(); ++i)
+      if (is_output(axes_[i])) last = static_cast<int64_t>(i);
+    if (outermost <= innermost) order.push_back(at);
+    for (int64_t i = 0; i < static_cast<int64_t>(axes_.size()); ++i) {
+      if (i != at) order.push_back(i);
+      if (i == last && outermost > innermost) order.push_back(at);
+    }
+    if (!std::is_sorted(order.begin(), order.end())) attempt(Opt::Kind::Reorder, order);
   }
 
   int64_t row_count(int64_t n, int64_t vectors) const {
@@ -288,7 +311,15 @@ private:
       inner += trips;
     }
     double work = outer * std::max(inner, 1.0);
-    if (work >= kThreadWork && !axes_.empty()) attempt(Opt::Kind::Thread, {0});
+    if (work < kThreadWork || axes_.empty()) return;
+    int64_t widest = 0; // a batch may be 1 at run time: count on lower bounds
+    for (Ref axis : axes_) {
+      bool loop = is_output(axis) && axis->s(Attr::Axis) == "loop";
+      if (loop && axis->src[0]->lo > std::max<int64_t>(1, axes_[static_cast<size_t>(widest)]->src[0]->lo))
+        widest = position(axis);
+    }
+    if (axes_[0]->src[0]->lo < kMinChunks && widest > 0) move_outermost(widest);
+    attempt(Opt::Kind::Thread, {0});
   }
 
   const TargetInfo& target_;
