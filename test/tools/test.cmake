@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 if(TARGET tgc-onnx-suite)
-  add_test(NAME onnx-suite COMMAND ${CMAKE_SOURCE_DIR}/scripts/onnx_suite.sh ${CMAKE_BINARY_DIR} --backend eval)
+  add_test(NAME onnx-suite COMMAND ${CMAKE_SOURCE_DIR}/scripts/onnx_suite.sh ${CMAKE_BINARY_DIR})
   set_tests_properties(onnx-suite PROPERTIES LABELS suite SKIP_RETURN_CODE 77 TIMEOUT 1500 RUN_SERIAL ON)
 endif()
 
