@@ -34,8 +34,9 @@ struct ImportOptions {
 };
 
 /// Reads an ONNX model, a JSON graph (docs/json-graph.md) or `.uop` text, told apart by content. `path` "-" is standard
-/// input. Result: Module as module.h describes "after import". An input that no output depends on does not appear in
-/// it, but keeps its slot number. errors: CompileError with every diagnostic found: E201–E209, E501.
+/// input. Result: Module as module.h describes "after import". An input
+/// that no output depends on is a source of the root func. errors: CompileError with every diagnostic found: E201–E209,
+/// E501.
 Module import_model(const std::string& path, const ImportOptions& options = {});
 /// The same for bytes in memory; `name` stands for the path in messages.
 Module import_bytes(const FileBytes& file, const std::string& name, const ImportOptions& options = {});

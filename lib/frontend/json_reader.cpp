@@ -97,6 +97,7 @@ private:
   std::map<std::string, DimBounds> bounds_;
   std::map<std::string, Ref> vars_;
   int64_t slots_ = 0;
+  std::vector<Ref> inputs_;
 
   Context& ctx() { return *module_.ctx; }
   template <typename Action> void guarded(const std::string& path, Action action);
@@ -197,7 +198,8 @@ void Reader::input(const Item& item) {
   declare(item, name);
   item.only({"name", "type", "shape"});
   Dims shape = dims(item.at("shape"));
-  values_[name] = ctx().make(Ops::Param, dtype(item.at("type")), shape, {{Attr::Slot, slot}, {Attr::Name, name}});
+  inputs_.push_back(ctx().make(Ops::Param, dtype(item.at("type")), shape, {{Attr::Slot, slot}, {Attr::Name, name}}));
+  values_[name] = inputs_.back();
 }
 
 /// The numbers of `data`, nested to any regular depth, row-major.
@@ -464,7 +466,7 @@ Module Reader::run(const json& value) {
     if (!vars_.count(name)) guarded("/dims", [&, &n = name] { bad("/dims", "there is no dim \"" + n + "\" to set"); });
   errors_.checkpoint();
   Ref sink = ctx().make(Ops::Sink, DType::Void, effects);
-  module_.root = ctx().make(Ops::Func, DType::Void, {sink}, {{Attr::Name, std::string("main")}});
+  module_.root = make_func("main", sink, inputs_);
   return std::move(module_);
 }
 

@@ -72,7 +72,7 @@ const PatternMatcher& tensor_rules() {
           {"call", op_any_sources({Ops::Call}), [](Match& m) { return yes_if(m.root()->src[0]->is(Ops::Func), m); }},
           {"control", op_any_sources({Ops::Tuple, Ops::Get, Ops::After}), yes},
           {"sink", op_any_sources({Ops::Sink}), effects_only},
-          {"func", op(Ops::Func, {any()}), func_of_sink},
+          {"func", op_any_sources({Ops::Func}), func_of_sink},
       });
   return rules;
 }
@@ -92,7 +92,7 @@ const PatternMatcher& plan_rules() {
           {"call", op_any_sources({Ops::Call}), plan_call},
           {"after", op_any_sources({Ops::After}), [](Match& m) { return yes_if(is_storage(m.root()->src[0]), m); }},
           {"linear", op_any_sources({Ops::Linear}), effects_only},
-          {"func", op(Ops::Func, {any()}), func_of_linear},
+          {"func", op_any_sources({Ops::Func}), func_of_linear},
       });
   return rules;
 }
@@ -135,7 +135,7 @@ const PatternMatcher& kernel_rules() {
     all.push_back({"pick", op_any_sources({Ops::Pick}), yes});
     all.push_back({"end", op_any_sources({Ops::End}), graph_end});
     all.push_back({"sink", op_any_sources({Ops::Sink}), effects_only});
-    all.push_back({"func", op(Ops::Func, {any()}), func_of_sink});
+    all.push_back({"func", op_any_sources({Ops::Func}), func_of_sink});
     return PatternMatcher("spec-kernel", std::move(all));
   }();
   return rules;
@@ -160,7 +160,7 @@ const PatternMatcher& lowered_rules() {
                    [](Match& m) { return yes_if(all_ranges(m.root()->src.subspan(1)), m); }});
     all.push_back({"end", op_any_sources({Ops::End}), graph_end});
     all.push_back({"sink", op_any_sources({Ops::Sink}), effects_only});
-    all.push_back({"func", op(Ops::Func, {any()}), func_of_sink});
+    all.push_back({"func", op_any_sources({Ops::Func}), func_of_sink});
     return PatternMatcher("spec-lowered", std::move(all));
   }();
   return rules;
@@ -201,7 +201,7 @@ const PatternMatcher& linear_rules() {
     all.push_back({"reduce", op_any_sources({Ops::Reduce}),
                    [](Match& m) { return yes_if(all_ranges(m.root()->src.subspan(1)), m); }});
     all.push_back({"linear", op_any_sources({Ops::Linear}), in_order});
-    all.push_back({"func", op(Ops::Func, {any()}), func_of_linear});
+    all.push_back({"func", op_any_sources({Ops::Func}), func_of_linear});
     return PatternMatcher("spec-linear", std::move(all));
   }();
   return rules;

@@ -52,7 +52,7 @@ Ref mark_constants(Ref plan) {
     }
     calls.push_back(changed);
   }
-  return ctx.make(Ops::Func, DType::Void, {ctx.make(Ops::Linear, DType::Void, calls)}, *plan->attrs);
+  return with_body(plan, ctx.make(Ops::Linear, DType::Void, calls));
 }
 
 } // namespace tgc

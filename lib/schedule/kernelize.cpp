@@ -55,12 +55,12 @@ Ref make_plan(Ref root, const std::vector<KernelDraft>& kernels) {
       replace.emplace_back(ranges[i], renumbered.back());
     }
     Ref sink = ctx.make(Ops::Sink, DType::Void, {substitute(store, replace)});
-    Ref kernel = ctx.make(Ops::Func, DType::Void, {sink}, {{Attr::Name, kernel_name(sink, renumbered)}});
+    Ref kernel = make_func(kernel_name(sink, renumbered), sink);
     std::vector<Ref> call = {kernel};
     call.insert(call.end(), arguments.begin(), arguments.end());
     calls.push_back(ctx.make(Ops::Call, DType::Void, call));
   }
-  return ctx.make(Ops::Func, DType::Void, {ctx.make(Ops::Linear, DType::Void, calls)}, *root->attrs);
+  return with_body(root, ctx.make(Ops::Linear, DType::Void, calls));
 }
 
 } // namespace tgc

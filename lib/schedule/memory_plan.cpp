@@ -70,7 +70,7 @@ Ref plan_memory(Ref plan) {
         }
     renamed.push_back(ctx.make(Ops::Call, DType::Void, src));
   }
-  return ctx.make(Ops::Func, DType::Void, {ctx.make(Ops::Linear, DType::Void, renamed)}, *plan->attrs);
+  return with_body(plan, ctx.make(Ops::Linear, DType::Void, renamed));
 }
 
 } // namespace tgc

@@ -384,7 +384,7 @@ Ref optimize_plan(Ref plan, const TargetInfo& target, bool reorder) {
     }
     calls.push_back(ctx.make(Ops::Call, DType::Void, src));
   }
-  return ctx.make(Ops::Func, DType::Void, {ctx.make(Ops::Linear, DType::Void, calls)}, *plan->attrs);
+  return with_body(plan, ctx.make(Ops::Linear, DType::Void, calls));
 }
 
 } // namespace tgc

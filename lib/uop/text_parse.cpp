@@ -4,6 +4,7 @@
 // Shapes are derived and only compared with what is written, so hand-written text may leave them out.
 // The text is untrusted: sizes that could cost more than the text itself are capped (kMax...).
 
+#include <algorithm>
 #include <charconv>
 #include <memory>
 #include <optional>
@@ -36,7 +37,8 @@ public:
     in_.skip_lines();
     if (in_.take_word("weights")) weights();
     for (in_.skip_lines(); in_.take_word("func"); in_.skip_lines()) func();
-    if (!in_.at_end()) module_.root = body();
+    std::vector<Ref> params;
+    if (!in_.at_end()) module_.root = body(params);
     if (!in_.at_end()) in_.fail(in_.pos(), "a line or the end of the text");
   }
 
@@ -127,10 +129,13 @@ private:
     bool named = false;
     for (const AttrItem& a : attrs) named = named || a.key == Attr::Name;
     if (!named) attrs.push_back({Attr::Name, label});
-    const Ref root = body();
+    std::vector<Ref> params;
+    const Ref root = body(params);
     in_.expect('}', "\"}\"");
     in_.end_line();
-    const Ref node = checked(at, [&] { return ctx().make(Ops::Func, DType::Void, {root}, attrs); });
+    std::stable_sort(params.begin(), params.end(), [](Ref a, Ref b) { return a->i(Attr::Slot) < b->i(Attr::Slot); });
+    const Ref node =
+        checked(at, [&] { return ctx().make(Ops::Func, DType::Void, make_func("", root, params)->src, attrs); });
     if (!funcs_.emplace(label, node).second) in_.fail_because(at, "func @" + label + " is defined twice");
     if (!origin.empty()) module_.origin[node->id] = std::move(origin);
     module_.root = node;
@@ -145,7 +150,8 @@ private:
     return in_.at_end() || in_.peek() == '\n';
   }
 
-  Ref body() {
+  /// The last line's node; `params` gets every param line.
+  Ref body(std::vector<Ref>& params) {
     Names names;
     std::vector<Ref> sequence; // every line but leaves, repeats included: what a short linear means
     Ref last;
@@ -154,6 +160,7 @@ private:
       const size_t start = in_.pos();
       last = line(names, sequence);
       if (is_repeat_) repeat = start;
+      if (last->is(Ops::Param) && !is_repeat_) params.push_back(last);
       if (!is_linear_leaf(last->op)) sequence.push_back(last);
     }
     if (!last) in_.fail(in_.pos(), "a line");

@@ -99,9 +99,11 @@ public:
   BodyPrinter(const Labels& labels, const std::map<uint32_t, std::string>& origin, std::string indent)
       : labels_(labels), origin_(origin), indent_(std::move(indent)) {}
 
-  std::string print(Ref root) {
-    std::vector<Ref> lines;
-    for (Ref node : toposort(root))
+  /// `unread`: leaves that get a line although `root` does not reach them.
+  std::string print(Ref root, Refs unread = {}) {
+    std::vector<Ref> lines, all(unread.begin(), unread.end());
+    all.push_back(root);
+    for (Ref node : toposort(all))
       if (!node->is(Ops::Func) && (node == root || !is_inline(node))) lines.push_back(node);
     std::vector<Ref> sequence;
     if (root->is(Ops::Linear)) sequence = executed(root, lines);
@@ -200,7 +202,7 @@ std::string func_text(Ref func, const Labels& labels, const std::map<uint32_t, s
   const bool has_origin = at != origin.end() && !at->second.empty();
   if (!attrs.empty() || has_origin) out += " {" + attrs + "}";
   if (has_origin) out += " !" + name_text(at->second);
-  return out + " {\n" + BodyPrinter(labels, origin, "  ").print(func->src[0]) + "}\n";
+  return out + " {\n" + BodyPrinter(labels, origin, "  ").print(func->src[0], func->src.subspan(1)) + "}\n";
 }
 
 std::string bytes_text(const std::byte* data, uint64_t n) {

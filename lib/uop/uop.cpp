@@ -389,6 +389,21 @@ std::vector<Ref> toposort(Refs roots, bool enter_funcs) {
   return order;
 }
 
+Ref make_func(std::string name, Ref body, Refs params) {
+  std::vector<Ref> src = {body};
+  std::vector<bool> reached(body->ctx->size());
+  for (Ref node : toposort(body)) reached[node->id] = true;
+  for (Ref param : params)
+    if (!reached[param->id]) src.push_back(param);
+  return body->ctx->make(Ops::Func, DType::Void, src, {{Attr::Name, std::move(name)}});
+}
+
+Ref with_body(Ref func, Ref body) {
+  std::vector<Ref> src(func->src.begin(), func->src.end());
+  src[0] = body;
+  return func->ctx->with_src(func, src);
+}
+
 bool structural_less(Ref a, Ref b) {
   if (a == b) return false;
   if (a->op != b->op) return a->op < b->op;

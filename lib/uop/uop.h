@@ -189,6 +189,14 @@ Ref binary(Ops op, Ref a, Ref b);
 Ref cast(Ref a, DType dtype);
 Ref bitcast(Ref a, DType dtype);
 
+// ---- funcs
+// ------------------------------------------------------------------------------------------------------------
+/// A func called `name`. Those of `params` (sorted by slot) that `body` does not reach become sources of the func, so
+/// that its signature is whole.
+Ref make_func(std::string name, Ref body, Refs params = {});
+/// `func` with another body.
+Ref with_body(Ref func, Ref body);
+
 // ---- graph walks (all iterative: a 10,000-node chain is fine) -------------------------------------------------------
 /// Every node reachable from `root`, sources first, each once; deterministic (source order). Does not enter the func of
 /// a Call unless `enter_funcs`.

@@ -132,3 +132,21 @@ TEST(Pipeline, UnknownPassesAreNamed) {
     EXPECT_STREQ(e.what(), "error TGC-E503: there is no pass \"rangify\"\n  note: tgc --list-passes lists them");
   }
 }
+
+TEST(Pipeline, InputsThatNothingReadsKeepTheirPlace) {
+  const char* text = R"({"tgc": 1,
+    "inputs": [{"name": "unused", "type": "f32", "shape": [3]}, {"name": "x", "type": "f32", "shape": [2]}],
+    "nodes": [{"op": "neg", "name": "y", "in": ["x"]}], "outputs": ["y"]})";
+  CompileOptions options;
+  Compilation c = start_compilation(json(text), options);
+  std::string printed = print(c.module);
+  EXPECT_EQ(print(parse(printed, "again")), printed);
+  EXPECT_TRUE(parse(printed, "again").root->hash == c.module.root->hash);
+  run_pipeline(c, options);
+  fold_constants(c);
+  render(c);
+  BundleContents contents = assemble(c, options);
+  ASSERT_EQ(contents.inputs.size(), 2U);
+  EXPECT_EQ(contents.inputs[0].name, "unused");
+  EXPECT_EQ(contents.inputs[1].name, "x");
+}

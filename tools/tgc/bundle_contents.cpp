@@ -43,6 +43,7 @@ private:
   void collect_tensors() {
     std::map<int64_t, Ref> params;
     std::vector<Ref> written;
+    for (Ref unread : c_.module.root->src.subspan(1)) params[unread->i(Attr::Slot)] = unread;
     for (Ref call : c_.module.root->src[0]->src)
       for (Ref argument : call->src.subspan(1)) {
         if (!argument->is(Ops::Param)) continue;

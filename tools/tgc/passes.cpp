@@ -86,7 +86,7 @@ Ref map_kernels(Ref plan, const std::function<Ref(Ref)>& change) {
     src[0] = std::find_if(changed.begin(), changed.end(), [&](const auto& c) { return c.first == src[0]; })->second;
     calls.push_back(ctx.make(Ops::Call, DType::Void, src));
   }
-  return ctx.make(Ops::Func, DType::Void, {ctx.make(Ops::Linear, DType::Void, calls)}, *plan->attrs);
+  return with_body(plan, ctx.make(Ops::Linear, DType::Void, calls));
 }
 
 std::vector<Ref> kernels_of(Ref plan) {

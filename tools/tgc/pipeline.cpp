@@ -133,7 +133,7 @@ void fold_constants(Compilation& c) {
     c.module.weights[call->src[1]->s(Attr::Key)] = inline_weight(std::move(storage[0].data));
   }
   Ref body = ctx.make(Ops::Linear, DType::Void, kept);
-  c.module.root = ctx.make(Ops::Func, DType::Void, {body}, *c.module.root->attrs);
+  c.module.root = with_body(c.module.root, body);
 }
 
 void render(Compilation& c) {

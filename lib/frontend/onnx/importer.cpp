@@ -318,7 +318,7 @@ void Importer::finish() {
   }
   errors_.checkpoint();
   Ref sink = ctx().make(Ops::Sink, DType::Void, effects);
-  module_.root = ctx().make(Ops::Func, DType::Void, {sink}, {{Attr::Name, std::string("main")}});
+  module_.root = make_func("main", sink, params_);
 }
 
 Module Importer::run() {

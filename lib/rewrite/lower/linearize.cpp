@@ -69,7 +69,7 @@ public:
     for (Ref effect : kernel_->src[0]->src) emit_effect(effect, root);
     std::vector<Ref> instructions;
     flatten(*root, instructions);
-    return ctx_.make(Ops::Func, DType::Void, {ctx_.make(Ops::Linear, DType::Void, instructions)}, *kernel_->attrs);
+    return with_body(kernel_, ctx_.make(Ops::Linear, DType::Void, instructions));
   }
 
 private:
