@@ -10,12 +10,14 @@ namespace {
 
 constexpr double kHeavy = 64;    // operations per element: a matmul or convolution deserves its own tiled kernel
 constexpr double kRecompute = 4; // operations per element worth less than a store and a load of it
+constexpr double kMaxReads = 10; // a kernel reads few buffers: a chain of concatenations must not read them all
 constexpr double kStageBytes = 32 << 10; // a staged row must stay in L1
 
 } // namespace
 
 Fusion default_fusion(const FusionQuery& q) {
   if (q.reduces && q.in_reduce) return Fusion::Realize; // a matmul or convolution deserves its own tiled kernel
+  if (q.reads > kMaxReads) return Fusion::Realize;
   double extra = q.evaluations / (q.elements > 0 ? q.elements : 1) - 1;
   if (extra * q.cost < kRecompute) return Fusion::Inline;
   if (q.uses > 1 && !q.reduces && q.stage_bytes >= 0 && q.stage_bytes <= kStageBytes) return Fusion::Stage;

@@ -21,6 +21,7 @@ struct FusionQuery {
   double elements;    ///< elements of the node
   double evaluations; ///< elements computed, over all uses, if inlined
   double cost;        ///< operations of computing one element, down to buffers and broadcasts
+  double reads;       ///< loads of one element\'s computation, likewise
   bool reduces;       ///< computing it runs a reduction (those below a broadcast aside: they run elsewhere)
   bool in_reduce;     ///< some use lies inside a reduction whose range its index depends on
   double stage_bytes; ///< scratch bytes if staged; negative if it cannot be

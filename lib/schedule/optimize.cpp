@@ -9,6 +9,7 @@
 #include "schedule/optimize.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "rewrite/lower/expand.h"
 #include "uop/diag.h"
@@ -18,6 +19,8 @@ namespace {
 
 constexpr int64_t kMaxRows = 16;          // register rows of a tile
 constexpr int64_t kMaxUnrolled = 16;      // reduction steps repeated in the code
+constexpr double kVectorLoad = 0.1;       // cost of a contiguous load beside a multiply-add that reuses it
+constexpr double kGatedBroadcast = 0.3;   // the same of a scalar load that may be off
 constexpr int64_t kMinChunks = 4;         // chunks that the outermost loop must offer, else a wider one goes there
 constexpr double kThreadWork = 64 * 1024; // operations below which a launch costs more than it saves
 
@@ -87,23 +90,46 @@ private:
 
   bool unit_stride(Ref access, Ref axis) const { return coefficient(access->src[1], axis) == 1; }
 
-  /// The lane axis: the output axis along which the root store is contiguous, unless every load would become a gather
-  /// and some reduction is contiguous instead.
+  /// The lane axis: of a contraction, the output axis that costs least; else the one along which the root store is
+  /// contiguous, unless every load would become a gather and some reduction is contiguous instead.
   Ref lane_axis() const {
     Ref root = k_.func->src[0]->src[0], lane;
+    if (contraction_) return contraction_lane(root);
     for (Ref axis : axes_)
       if (is_output(axis) && is_plain(axis) && unit_stride(root, axis)) lane = axis;
     if (!lane) return lane;
     bool cheap = loads_.empty();
     for (Ref load : loads_) {
       std::optional<int64_t> c = coefficient(load->src[1], lane);
-      cheap |= c == 1 || (contraction_ && is_constant(load)) || (c == 0 && !contraction_);
+      cheap |= c == 1 || c == 0;
     }
     for (Ref axis : axes_)
       if (!is_output(axis) && !cheap && extent(axis) >= vector() / 2)
         for (Ref load : loads_)
           if (unit_stride(load, axis)) return Ref();
     return lane;
+  }
+
+  /// Least cost per multiply-add, in vector operations: what loads add (a broadcast or a packed constant next to
+  /// nothing, a gather one load per lane), the scattered store spread over the reduction, and lanes left empty.
+  Ref contraction_lane(Ref root) const {
+    double best = 0;
+    Ref lane;
+    for (Ref axis : axes_) {
+      if (!is_output(axis) || !is_plain(axis)) continue;
+      double v = static_cast<double>(vector()), cost = 1, reduced = 1;
+      for (Ref load : contraction_loads()) {
+        std::optional<int64_t> c = coefficient(load->src[1], axis);
+        bool moves = depends(load->src[1], axis) || (load->src.size() > 2 && depends(load->src[2], axis));
+        cost += !moves ? (load->src.size() > 2 ? kGatedBroadcast : 0) : c == 1 || is_constant(load) ? kVectorLoad : v;
+      }
+      for (Ref r : contraction_->src.subspan(1)) reduced *= upper(r);
+      if (!unit_stride(root, axis)) cost += 2 * v / reduced;
+      double n = static_cast<double>(extent(axis));
+      if (n > 0) cost *= std::ceil(n / v) * v / n;
+      if (!lane || cost < best) lane = axis, best = cost;
+    }
+    return lane && best < static_cast<double>(vector()) ? lane : Ref();
   }
 
   bool is_constant(Ref load) const {

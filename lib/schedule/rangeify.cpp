@@ -131,13 +131,16 @@ private:
 
   void compute_costs() {
     cost_.assign(size_, 0);
+    reads_.assign(size_, 0);
     reduces_.assign(size_, false);
     for (Ref node : order_) {
       double cost = op_cost(node);
       size_t data = node->cls() == OpClass::Leaf ? 0 : node->cls() == OpClass::Movement ? 1 : node->src.size();
       bool reduces = node->is(Ops::Reduce);
+      double reads = node->is(Ops::Param) || node->is(Ops::Weight) ? 1 : 0;
       for (Ref s : node->src.first(data)) {
         cost += realized_[s->id] ? 1 : cost_[s->id];
+        reads += realized_[s->id] ? 1 : reads_[s->id];
         reduces |= !realized_[s->id] && reduces_[s->id];
       }
       if (node->is(Ops::Reduce))
@@ -147,8 +150,10 @@ private:
       if (node->is(Ops::Expand) && !shapes_equal(node->shape, node->src[0]->shape)) {
         cost = std::min(cost, 1.0);
         reduces = false;
+        reads = std::min(reads, 1.0);
       }
       reduces_[node->id] = reduces;
+      reads_[node->id] = reads;
       cost_[node->id] = cost;
     }
   }
@@ -195,6 +200,7 @@ private:
                   .elements = count(node->shape),
                   .evaluations = 0,
                   .cost = cost_[node->id],
+                  .reads = reads_[node->id],
                   .reduces = reduces_[node->id],
                   .in_reduce = false,
                   .stage_bytes = -1};
@@ -348,7 +354,7 @@ private:
   std::vector<Ref> order_;
   size_t size_; // nodes that existed before this pass: the side tables' size
   std::vector<bool> realized_;
-  std::vector<double> cost_;
+  std::vector<double> cost_, reads_;
   std::vector<bool> reduces_;
   std::vector<State> state_;
   int64_t next_range_ = 0;
