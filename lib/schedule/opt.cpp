@@ -9,9 +9,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
 
-#include "rewrite/lower/expand.h"
+#include "rewrite/lower/linearize.h"
 #include "rewrite/rewrite.h"
 #include "schedule/movement.h"
 #include "uop/diag.h"
@@ -50,16 +49,6 @@ struct AxisChange {
   std::vector<Ref> parts;
   Ref exists;
 };
-
-Ref neutral(Ref reduce) {
-  const std::string& kind = reduce->s(Attr::Kind);
-  constexpr double kInf = std::numeric_limits<double>::infinity();
-  if (kind == "add" || kind == "mul") return const_like(reduce, kind == "mul" ? 1 : 0);
-  if (is_float(reduce->dtype)) return const_like(reduce, kind == "max" ? -kInf : kInf);
-  IntRange all = int_range(reduce->dtype);
-  if (reduce->dtype == DType::U64) all = {0, -1};
-  return reduce->ctx->constant_int(reduce->dtype, kind == "max" ? all.lo : all.hi);
-}
 
 class Rebuild {
 public:
@@ -102,7 +91,8 @@ private:
       src.insert(src.end(), c->parts.begin(), c->parts.end());
       exists = both(exists, c->exists);
     }
-    if (exists && node->is(Ops::Reduce) && !gated_product(value, node)) src[0] = where(exists, value, neutral(node));
+    if (exists && node->is(Ops::Reduce) && !gated_product(value, node))
+      src[0] = where(exists, value, neutral_element(ctx_, node->dtype, node->s(Attr::Kind)));
     return ctx_.make(node->op, node->dtype, src, *node->attrs);
   }
 

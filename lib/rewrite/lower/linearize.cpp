@@ -20,18 +20,6 @@
 namespace tgc {
 namespace {
 
-/// The neutral element of a reduction.
-Ref identity(Context& ctx, DType dtype, const std::string& kind) {
-  constexpr double kInf = std::numeric_limits<double>::infinity();
-  if (kind == "add") return ctx.constant(dtype, 0);
-  if (kind == "mul") return ctx.constant(dtype, 1);
-  bool max = kind == "max";
-  if (is_float(dtype)) return ctx.constant(dtype, max ? -kInf : kInf);
-  IntRange all = int_range(dtype);
-  if (dtype == DType::U64) all = {0, -1};
-  return ctx.constant_int(dtype, max ? all.lo : all.hi);
-}
-
 Ops reduce_op(const std::string& kind) {
   return kind == "add" ? Ops::Add : kind == "mul" ? Ops::Mul : kind == "max" ? Ops::Max : Ops::Min;
 }
@@ -249,7 +237,7 @@ private:
   void emit_reduce(Ref reduce, Body* body) {
     std::vector<Ref> closed(reduce->src.begin() + 1, reduce->src.end());
     auto [loops, unrolls] = split_unrolled(by_nesting(closed));
-    Ref neutral = identity(ctx_, reduce->dtype, reduce->s(Attr::Kind));
+    Ref neutral = neutral_element(ctx_, reduce->dtype, reduce->s(Attr::Kind));
     Ref result =
         loops.empty() ? repeated_terms(reduce, unrolls, neutral, body) : looped_terms(reduce, loops, unrolls, body);
     if (reduce->has(Attr::Axes)) {
@@ -264,7 +252,7 @@ private:
     Ref zero = ctx_.index(0);
     Ref accumulator = ctx_.make(Ops::Buffer, reduce->dtype, reduce->src[0]->shape,
                                 {{Attr::Slot, accumulators_++}, {Attr::Space, std::string("reg")}});
-    Ref neutral = identity(ctx_, reduce->dtype, reduce->s(Attr::Kind));
+    Ref neutral = neutral_element(ctx_, reduce->dtype, reduce->s(Attr::Kind));
     body->append({ctx_.make(Ops::Store, DType::Void, {accumulator, zero, neutral})});
     Body* inner = open(loops, body);
     Ref read = ctx_.make(Ops::Load, reduce->dtype, {accumulator, zero});
@@ -320,6 +308,17 @@ private:
 };
 
 } // namespace
+
+Ref neutral_element(Context& ctx, DType dtype, const std::string& kind) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  if (kind == "add") return ctx.constant(dtype, 0);
+  if (kind == "mul") return ctx.constant(dtype, 1);
+  bool max = kind == "max";
+  if (is_float(dtype)) return ctx.constant(dtype, max ? -kInf : kInf);
+  IntRange all = int_range(dtype);
+  if (dtype == DType::U64) all = {0, -1};
+  return ctx.constant_int(dtype, max ? all.lo : all.hi);
+}
 
 Ref linearize(Ref kernel, bool contract) { return Linearizer(kernel, contract).run(); }
 

@@ -15,4 +15,7 @@ namespace tgc {
 /// errors: InternalError if a value depends on a range that no enclosing loop opens.
 Ref linearize(Ref kernel, bool contract);
 
+/// The value that leaves a reduction of `kind` (add, mul, max, min) unchanged, as a constant of `dtype`.
+Ref neutral_element(Context& ctx, DType dtype, const std::string& kind);
+
 } // namespace tgc
