@@ -91,16 +91,26 @@ private:
       src.insert(src.end(), c->parts.begin(), c->parts.end());
       exists = both(exists, c->exists);
     }
-    if (exists && node->is(Ops::Reduce) && !gated_product(value, node))
+    if (exists && node->is(Ops::Reduce) && !gated_product(node))
       src[0] = where(exists, value, neutral_element(ctx_, node->dtype, node->s(Attr::Kind)));
     return ctx_.make(node->op, node->dtype, src, *node->attrs);
   }
 
-  /// A sum of a product both of whose factors are loads gated off to zero needs no further mask.
-  static bool gated_product(Ref value, Ref reduce) {
-    auto gated_load = [](Ref x) { return x->is(Ops::Load) && x->src.size() == 4 && is_const(x->src[3], 0); };
-    return reduce->s(Attr::Kind) == "add" && value->is(Ops::Mul) && gated_load(value->src[0]) &&
-           gated_load(value->src[1]);
+  /// A sum of a product both of whose factors are loads that this change gates off to zero needs no further mask.
+  bool gated_product(Ref reduce) const {
+    Ref product = reduce->src[0];
+    if (reduce->s(Attr::Kind) != "add" || !product->is(Ops::Mul)) return false;
+    auto gated_load = [&](Ref x, Ref range) {
+      return x->is(Ops::Load) && depends(x->src[1], range) && is_const(done_[x->id]->src[3], 0);
+    };
+    for (Ref r : reduce->src.subspan(1)) {
+      const AxisChange* c = change(r);
+      if (c && c->exists && !(gated_load(product->src[0], r) && gated_load(product->src[1], r))) return false;
+    }
+    return true;
+  }
+  static bool depends(Ref x, Ref range) {
+    return std::find(x->ranges.begin(), x->ranges.end(), range) != x->ranges.end();
   }
 
   /// Adds the existence of every changed range the access depends on to its gate, which is source `gate`.

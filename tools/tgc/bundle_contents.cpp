@@ -23,18 +23,40 @@ public:
   BundleContents run() {
     collect_vars();
     collect_tensors();
-    std::vector<Ref> kernels = kernels_of(c_.module.root);
+    steps(c_.module.root->src[0]->src);
+    return std::move(out_);
+  }
+
+  BundleContents run_constants(const std::vector<Ref>& calls) {
+    for (Ref call : calls)
+      for (size_t i = 2; i <= call->src.size(); ++i)
+        weight_as_tensor(call->src[i == call->src.size() ? 1 : i], i == call->src.size());
+    steps(calls);
+    return std::move(out_);
+  }
+
+private:
+  void steps(Refs calls) {
+    std::vector<Ref> kernels;
+    for (Ref call : calls)
+      if (std::find(kernels.begin(), kernels.end(), call->src[0]) == kernels.end()) kernels.push_back(call->src[0]);
     for (Ref kernel : kernels) out_.kernels.push_back(describe(kernel));
-    for (Ref call : c_.module.root->src[0]->src) {
+    for (Ref call : calls) {
       BundleContents::Step step;
       step.kernel = static_cast<int>(std::find(kernels.begin(), kernels.end(), call->src[0]) - kernels.begin());
       for (Ref argument : call->src.subspan(1)) step.args.push_back(argument_of(argument));
       out_.steps.push_back(std::move(step));
     }
-    return std::move(out_);
   }
 
-private:
+  void weight_as_tensor(Ref weight, bool made) {
+    if (rows_.contains(weight)) return;
+    auto& table = made ? out_.outputs : out_.inputs;
+    rows_[weight] = {made ? BundleContents::Arg::Kind::Output : BundleContents::Arg::Kind::Input,
+                     static_cast<int>(table.size())};
+    table.push_back({weight->s(Attr::Key), weight->dtype, {weight->shape.begin(), weight->shape.end()}});
+  }
+
   void collect_vars() {
     for (Ref node : toposort(c_.module.root, true))
       if (node->is(Ops::Var)) out_.vars.push_back({node->s(Attr::Name), node->i(Attr::Min), node->i(Attr::Max)});
@@ -122,6 +144,12 @@ const char* numerics_name(Numerics n) {
 }
 
 } // namespace
+
+BundleContents constant_contents(const Compilation& c, const std::vector<Ref>& calls) {
+  BundleContents out = Contents(c).run_constants(calls);
+  out.features = c.target.features;
+  return out;
+}
 
 BundleContents bundle_contents(const Compilation& c, const CompileOptions& options) {
   BundleContents out = Contents(c).run();

@@ -9,4 +9,8 @@ namespace tgc {
 /// steps.
 BundleContents bundle_contents(const Compilation& compilation, const CompileOptions& options);
 
+/// The same for the calls that make weights at compile time: weights they read are inputs, weights they make are
+/// outputs, in order of first use and under their keys.
+BundleContents constant_contents(const Compilation& compilation, const std::vector<Ref>& calls);
+
 } // namespace tgc

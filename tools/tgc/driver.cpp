@@ -87,7 +87,7 @@ Exit emit(Compilation& c, const Options& options, CompileOptions& compile) {
     write_text(options.output, print(c.module));
     return Exit::Ok;
   }
-  fold_constants(c);
+  drop_constant_calls(c);
   render(c);
   write_text(options.output, options.emit == "source" ? sources_text(c) : assembly_text(c));
   return Exit::Ok;
@@ -149,7 +149,7 @@ Exit run_tgc(const Options& options) {
   run_pipeline(c, compile);
   progress.stage("schedule", std::to_string(kernel_count(c)) + " kernels, " +
                                  std::to_string(c.module.root->src[0]->src.size()) + " steps");
-  fold_constants(c);
+  fold_constants(c, compile.jobs);
   progress.stage("fold", "weights made at compile time");
   render(c);
   progress.stage("render", std::to_string(sources_text(c).size()) + " bytes of source");

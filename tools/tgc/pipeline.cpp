@@ -6,11 +6,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include "schedule/constants.h"
 #include "tgc/bundle_contents.h"
 #include "tgc/passes.h"
-#include "tgc/weights.h"
-#include "uop/eval.h"
 
 namespace tgc {
 namespace {
@@ -114,28 +111,6 @@ void run_pipeline(Compilation& c, const CompileOptions& options) {
     }
 }
 
-void fold_constants(Compilation& c) {
-  Context& ctx = *c.module.ctx;
-  std::vector<Ref> kept;
-  for (Ref call : c.module.root->src[0]->src) {
-    if (!is_constant_call(call)) {
-      kept.push_back(call);
-      continue;
-    }
-    std::vector<HostTensor> storage;
-    for (Ref argument : call->src.subspan(1)) {
-      std::vector<int64_t> shape = *static_shape(argument->shape);
-      storage.push_back(storage.empty() ? zeros(argument->dtype, shape) : weight_tensor(c.module, argument, shape));
-    }
-    std::vector<BufferArg> buffers;
-    for (HostTensor& t : storage) buffers.push_back(buffer_arg(t));
-    eval_kernel(call->src[0], buffers);
-    c.module.weights[call->src[1]->s(Attr::Key)] = inline_weight(std::move(storage[0].data));
-  }
-  Ref body = ctx.make(Ops::Linear, DType::Void, kept);
-  c.module.root = with_body(c.module.root, body);
-}
-
 void render(Compilation& c) {
   c.sources.clear();
   for (Ref kernel : kernels_of(c.module.root))
@@ -154,7 +129,7 @@ BundleContents assemble(const Compilation& c, const CompileOptions& options) {
 void compile_file(const std::string& model, const std::string& bundle, const CompileOptions& options) {
   Compilation c = start_compilation(model, options);
   run_pipeline(c, options);
-  fold_constants(c);
+  fold_constants(c, options.jobs);
   render(c);
   write_bundle(assemble(c, options), bundle);
 }

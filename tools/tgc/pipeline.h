@@ -42,8 +42,11 @@ Compilation start_compilation(Module module, const CompileOptions& options);
 /// stage with passes.start_before) to passes.stop_after or the end.
 void run_pipeline(Compilation& compilation, const CompileOptions& options);
 
-/// Weights that calls make at compile time are computed and their calls removed.
-void fold_constants(Compilation& compilation);
+/// Weights that calls make at compile time are computed, by compiled kernels where this machine can run the target's
+/// code and else by `eval` (the bits are the same), and their calls removed.
+void fold_constants(Compilation& compilation, int jobs = 1);
+/// Only removes the calls: for looking at what is left.
+void drop_constant_calls(Compilation& compilation);
 
 /// render: the text of every kernel of a linear plan.
 void render(Compilation& compilation);

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Weights made at compile time: packed panels and kernels of constants. They are kernels like any other, so they run
+// like any other: compiled for the target with LLVM, in a bundle whose inputs are the weights they read (in place, in
+// the mapped model) and whose outputs are the weights they make. A machine that cannot run the target's code, or a
+// build without LLVM, lets `eval` run the same linear kernels; by the numerics contract the bits are the same.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+
+#include "runtime/tgrt.h"
+#include "schedule/constants.h"
+#include "tgc/boundary.h"
+#include "tgc/bundle_contents.h"
+#include "tgc/weights.h"
+#include "uop/eval.h"
+
+namespace tgc {
+namespace {
+
+std::vector<Ref> calls_of(const Compilation& c, bool constant) {
+  std::vector<Ref> calls;
+  for (Ref call : c.module.root->src[0]->src)
+    if (is_constant_call(call) == constant) calls.push_back(call);
+  return calls;
+}
+
+void fold_by_eval(Module& module, const std::vector<Ref>& calls) {
+  for (Ref call : calls) {
+    std::vector<HostTensor> storage;
+    for (Ref argument : call->src.subspan(1)) {
+      std::vector<int64_t> shape = *static_shape(argument->shape);
+      storage.push_back(storage.empty() ? zeros(argument->dtype, shape) : weight_tensor(module, argument, shape));
+    }
+    std::vector<BufferArg> buffers;
+    for (HostTensor& t : storage) buffers.push_back(buffer_arg(t));
+    eval_kernel(call->src[0], buffers);
+    module.weights[call->src[1]->s(Attr::Key)] = inline_weight(std::move(storage[0].data));
+  }
+}
+
+struct Loaded {
+  std::unique_ptr<tgrt_model, decltype(&tgrt_free_model)> model{nullptr, tgrt_free_model};
+  std::unique_ptr<tgrt_context, decltype(&tgrt_free_context)> context{nullptr, tgrt_free_context};
+};
+
+/// Null context: this machine cannot run it.
+Loaded load(const BundleContents& contents, int threads) {
+  Loaded loaded;
+  std::string path = std::filesystem::temp_directory_path() / "tgc-fold-XXXXXX";
+  const int file = mkstemp(path.data());
+  if (file < 0) return loaded;
+  close(file);
+  write_bundle(contents, path);
+  tgrt_error error{};
+  tgrt_model* model = nullptr;
+  tgrt_context* context = nullptr;
+  tgrt_context_options options{};
+  options.struct_size = sizeof options;
+  options.threads = static_cast<uint32_t>(threads);
+  if (tgrt_load_file(path.c_str(), nullptr, &model, &error) == 0) {
+    loaded.model.reset(model);
+    if (tgrt_create_context(model, &options, &context, &error) == 0) loaded.context.reset(context);
+  }
+  unlink(path.c_str());
+  return loaded;
+}
+
+bool fold_compiled(Compilation& c, const std::vector<Ref>& calls, int jobs) {
+  const Renderer& renderer = find_renderer(parse_target("cpu:llvm"));
+  if (!renderer.probe().ok) return false;
+  BundleContents contents = constant_contents(c, calls);
+  std::vector<KernelSource> sources;
+  for (const BundleContents::Step& step : contents.steps)
+    if (step.kernel == static_cast<int>(sources.size())) {
+      Ref kernel = calls[static_cast<size_t>(&step - contents.steps.data())]->src[0];
+      sources.push_back({kernel->s(Attr::Name), renderer.render(kernel, c.target, c.vars)});
+    }
+  CompiledCode code = renderer.compile(sources, c.target, jobs);
+  contents.code.assign(reinterpret_cast<const char*>(code.image.data()), code.image.size());
+  Loaded loaded = load(contents, jobs);
+  if (!loaded.context) return false;
+
+  tgrt_error error{};
+  std::vector<HostTensor> read, made;
+  for (const BundleContents::Tensor& t : contents.inputs) {
+    Ref weight = c.module.ctx->make(Ops::Weight, t.dtype, t.dims, {{Attr::Key, t.name}});
+    read.push_back(weight_tensor(c.module, weight, *static_shape(t.dims)));
+  }
+  for (const BundleContents::Tensor& t : contents.outputs) made.push_back(zeros(t.dtype, *static_shape(t.dims)));
+  bool ok = true;
+  for (uint32_t i = 0; i < read.size(); ++i)
+    ok = ok && tgrt_bind_input(loaded.context.get(), i, read[i].data.data(), read[i].data.size(), &error) == 0;
+  for (uint32_t i = 0; i < made.size(); ++i)
+    ok = ok && tgrt_bind_output(loaded.context.get(), i, made[i].data.data(), made[i].data.size(), &error) == 0;
+  TGC_CHECK(ok && tgrt_run(loaded.context.get(), &error) == 0,
+            std::string("constant kernels do not run: ") + error.text);
+  for (size_t i = 0; i < made.size(); ++i)
+    c.module.weights[contents.outputs[i].name] = inline_weight(std::move(made[i].data));
+  return true;
+}
+
+} // namespace
+
+void drop_constant_calls(Compilation& c) {
+  Ref body = c.module.ctx->make(Ops::Linear, DType::Void, calls_of(c, false));
+  c.module.root = with_body(c.module.root, body);
+}
+
+void fold_constants(Compilation& c, int jobs) {
+  std::vector<Ref> calls = calls_of(c, true);
+  if (!calls.empty() && !fold_compiled(c, calls, jobs)) fold_by_eval(c.module, calls);
+  drop_constant_calls(c);
+}
+
+} // namespace tgc
