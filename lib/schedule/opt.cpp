@@ -4,7 +4,7 @@
 // that does not divide lets the expression pass the extent: then every access that depends on it is gated, and a
 // reduction over it sees its neutral element there. Renumbering after each opt keeps ids equal to nesting positions, so
 // an opt list is a short text that means the same for every kernel of the same form. Source of the idea: tinygrad
-// codegen/opt/postrange.py (shift_to); pack is its missing operand staging, on constants.
+// codegen/opt/postrange.py (shift_to); pack and stage are its missing operand staging.
 #include "schedule/opt.h"
 
 #include <algorithm>
@@ -26,8 +26,10 @@ struct OptName {
 constexpr OptName kOpts[] = {
     {Opt::Kind::Split, "split", 2},   {Opt::Kind::Merge, "merge", 1},   {Opt::Kind::Reorder, "reorder", -1},
     {Opt::Kind::Thread, "thread", 1}, {Opt::Kind::Unroll, "unroll", 1}, {Opt::Kind::Upcast, "upcast", 1},
-    {Opt::Kind::Lane, "lane", 1},     {Opt::Kind::Pack, "pack", -1},
+    {Opt::Kind::Lane, "lane", 1},     {Opt::Kind::Pack, "pack", -1},    {Opt::Kind::Stage, "stage", -1},
 };
+
+constexpr int64_t kMaxStageBytes = 1 << 20; // scratch is per thread and should stay in the second-level cache
 
 const OptName& opt_name(Opt::Kind kind) {
   return *std::find_if(std::begin(kOpts), std::end(kOpts), [kind](const OptName& o) { return o.kind == kind; });
@@ -251,50 +253,83 @@ void apply_axis(OptKernel& k, const Opt& opt, const std::vector<Ref>& axes) {
   k.func = rebuild(k.func, {{old, changed, {changed}, Ref()}});
 }
 
-/// pack S P…: the loads of param S all have one index; the packed order is the row-major order of axes P, padded where
-/// an axis runs past its old extent.
-void apply_pack(OptKernel& k, const Opt& opt, const std::vector<Ref>& axes) {
-  Context& ctx = *k.func->ctx;
-  require(!opt.args.empty(), opt, "needs a param");
+/// An operand about to be copied to another layout: its load, and the loops and positions of the copy.
+struct Staging {
   Ref load;
+  std::vector<Ref> order, loops;            ///< the listed axes, and a fresh range for each
+  std::vector<std::pair<Ref, Ref>> to_loop; ///< from the former to the latter
+  Ref size, read, write;                    ///< elements; position by axes; position by loops
+};
+
+/// Args: param, …, then from `first` on the axes of the new row-major order. Fresh ranges get ids from `first_id`.
+Staging staging(const OptKernel& k, const Opt& opt, const std::vector<Ref>& axes, size_t first, size_t first_id) {
+  Context& ctx = *k.func->ctx;
+  require(opt.args.size() >= first, opt, "needs a param" + std::string(first > 1 ? " and an axis" : ""));
+  Staging s{.load = {},
+            .order = {},
+            .loops = {},
+            .to_loop = {},
+            .size = ctx.index(1),
+            .read = ctx.index(0),
+            .write = ctx.index(0)};
   for (Ref node : toposort(k.func)) {
     if (!node->is(Ops::Load) || !node->src[0]->is(Ops::Param) || node->src[0]->i(Attr::Slot) != opt.args[0]) continue;
-    require(!load, opt, "the param is read at more than one position");
-    load = node;
+    require(!s.load, opt, "the param is read at more than one position");
+    s.load = node;
   }
-  require(static_cast<bool>(load), opt, "the param is not read");
-  std::vector<Ref> order, fresh;
-  Ref size = ctx.index(1), position = ctx.index(0);
-  std::vector<std::pair<Ref, Ref>> to_loop;
-  for (size_t i = 1; i < opt.args.size(); ++i) {
+  require(static_cast<bool>(s.load), opt, "the param is not read");
+  for (size_t i = first; i < opt.args.size(); ++i) {
     require(opt.args[i] >= 0 && opt.args[i] < static_cast<int64_t>(axes.size()), opt, "there is no such axis");
     Ref axis = axes[static_cast<size_t>(opt.args[i])];
-    require(dim_int(axis->src[0]).has_value(), opt, "a packed axis needs a constant extent");
-    order.push_back(axis);
-    fresh.push_back(ctx.range(axis->src[0], static_cast<int64_t>(i - 1), "loop"));
-    to_loop.emplace_back(axis, fresh.back());
-    size = dim_mul(size, axis->src[0]);
+    require(dim_int(axis->src[0]).has_value(), opt, "a staged axis needs a constant extent");
+    s.order.push_back(axis);
+    s.loops.push_back(ctx.range(axis->src[0], static_cast<int64_t>(first_id + i - first), "loop"));
+    s.to_loop.emplace_back(axis, s.loops.back());
   }
-  for (Ref r : load->ranges)
-    require(std::find(order.begin(), order.end(), r) != order.end(), opt,
-            "the index depends on an axis that is not listed");
-  Ref stride = ctx.index(1), packed_index = ctx.index(0);
-  for (size_t i = order.size(); i-- > 0;) {
-    position = order[i] * stride + position;
-    packed_index = fresh[i] * stride + packed_index;
-    stride = dim_mul(stride, order[i]->src[0]);
+  for (size_t i = s.order.size(); i-- > 0;) {
+    s.read = s.order[i] * s.size + s.read;
+    s.write = s.loops[i] * s.size + s.write;
+    s.size = dim_mul(s.size, s.order[i]->src[0]);
   }
-  Ref packed = ctx.make(Ops::Param, load->dtype, {size}, {{Attr::Slot, opt.args[0]}});
-  Ref target = ctx.make(Ops::Param, load->dtype, {size}, {{Attr::Slot, int64_t{0}}});
-  Ref source = ctx.make(Ops::Param, load->dtype, {load->src[0]->src[0]}, {{Attr::Slot, int64_t{1}}});
-  to_loop.emplace_back(load->src[0], source);
-  Ref store = simplify(ctx.make(Ops::Store, DType::Void, {target, packed_index, substitute(load, to_loop)}));
-  Ref sink = ctx.make(Ops::Sink, DType::Void, {store});
-  k.packings.push_back(
-      {opt.args[0], ctx.make(Ops::Func, DType::Void, {sink},
-                             {{Attr::Name, "pack_" + k.func->s(Attr::Name) + "_" + std::to_string(opt.args[0])}})});
-  std::pair<Ref, Ref> replace[] = {{load, ctx.make(Ops::Load, load->dtype, {packed, simplify(position)})}};
+  return s;
+}
+
+bool listed(const Staging& s, Ref range) { return std::find(s.order.begin(), s.order.end(), range) != s.order.end(); }
+
+/// pack S P…: the packed order is the row-major order of axes P, padded where an axis runs past its old extent.
+void apply_pack(OptKernel& k, const Opt& opt, const std::vector<Ref>& axes) {
+  Context& ctx = *k.func->ctx;
+  Staging s = staging(k, opt, axes, 1, 0);
+  for (Ref r : s.load->ranges) require(listed(s, r), opt, "the index depends on an axis that is not listed");
+  Ref packed = ctx.make(Ops::Param, s.load->dtype, {s.size}, {{Attr::Slot, opt.args[0]}});
+  Ref target = ctx.make(Ops::Param, s.load->dtype, {s.size}, {{Attr::Slot, int64_t{0}}});
+  Ref source = ctx.make(Ops::Param, s.load->dtype, {s.load->src[0]->src[0]}, {{Attr::Slot, int64_t{1}}});
+  s.to_loop.emplace_back(s.load->src[0], source);
+  Ref store = simplify(ctx.make(Ops::Store, DType::Void, {target, s.write, substitute(s.load, s.to_loop)}));
+  std::string name = "pack_" + k.func->s(Attr::Name) + "_" + std::to_string(opt.args[0]);
+  k.packings.push_back({opt.args[0], make_func(name, ctx.make(Ops::Sink, DType::Void, {store}))});
+  std::pair<Ref, Ref> replace[] = {{s.load, ctx.make(Ops::Load, s.load->dtype, {packed, simplify(s.read)})}};
   k.func = substitute(k.func, replace);
+}
+
+/// stage S A P…: a loop nest inside axis A copies what axes P read of the param into scratch, in their order.
+void apply_stage(OptKernel& k, const Opt& opt, const std::vector<Ref>& axes) {
+  Context& ctx = *k.func->ctx;
+  Staging s = staging(k, opt, axes, 2, axes.size());
+  int64_t at = opt.args[1], slots = 0;
+  require(at >= 0 && at < static_cast<int64_t>(axes.size()), opt, "there is no such axis");
+  require(*dim_int(s.size) * byte_size(s.load->dtype) <= kMaxStageBytes, opt, "the copy is larger than 1 MiB");
+  for (Ref r : s.load->ranges)
+    require(listed(s, r) ? r->i(Attr::Id) > at : r->i(Attr::Id) <= at, opt,
+            "the index depends on an axis inside " + std::to_string(at) + " that is not listed, or the reverse");
+  for (Ref node : toposort(k.func)) slots += node->is(Ops::Buffer) ? 1 : 0;
+  Ref buffer =
+      ctx.make(Ops::Buffer, s.load->dtype, {s.size}, {{Attr::Slot, slots}, {Attr::Space, std::string("scratch")}});
+  std::vector<Ref> end = {ctx.make(Ops::Store, DType::Void, {buffer, s.write, substitute(s.load, s.to_loop)})};
+  end.insert(end.end(), s.loops.begin(), s.loops.end());
+  Ref after = ctx.make(Ops::After, DType::Void, {buffer, ctx.make(Ops::End, DType::Void, end)});
+  std::pair<Ref, Ref> replace[] = {{s.load, ctx.make(Ops::Load, s.load->dtype, {after, s.read})}};
+  k.func = simplify(substitute(k.func, replace));
 }
 
 } // namespace
@@ -327,7 +362,7 @@ std::vector<Opt> parse_opts(std::string_view text) {
     if (words.empty()) refuse(one, "is empty");
     auto known = std::find_if(std::begin(kOpts), std::end(kOpts), [&](const OptName& o) { return words[0] == o.text; });
     if (known == std::end(kOpts))
-      refuse(one, "unknown; known are split, merge, reorder, thread, unroll, upcast, lane, pack");
+      refuse(one, "unknown; known are split, merge, reorder, thread, unroll, upcast, lane, pack, stage");
     Opt opt{known->kind, {}};
     for (size_t i = 1; i < words.size(); ++i) {
       int64_t value = 0;
@@ -353,7 +388,7 @@ std::vector<Ref> kernel_axes(Ref func) {
 
 void apply_opt(OptKernel& kernel, const Opt& opt) {
   std::vector<Ref> axes = kernel_axes(kernel.func);
-  bool by_axis = opt.kind != Opt::Kind::Reorder && opt.kind != Opt::Kind::Pack;
+  bool by_axis = opt.kind != Opt::Kind::Reorder && opt.kind != Opt::Kind::Pack && opt.kind != Opt::Kind::Stage;
   if (by_axis)
     require(opt.args[0] >= 0 && opt.args[0] < static_cast<int64_t>(axes.size()), opt, "there is no such axis");
   switch (opt.kind) {
@@ -361,6 +396,7 @@ void apply_opt(OptKernel& kernel, const Opt& opt) {
   case Opt::Kind::Merge: return apply_merge(kernel, opt, axes);
   case Opt::Kind::Reorder: return apply_reorder(kernel, opt, axes);
   case Opt::Kind::Pack: return apply_pack(kernel, opt, axes);
+  case Opt::Kind::Stage: return apply_stage(kernel, opt, axes);
   default: return apply_axis(kernel, opt, axes);
   }
 }

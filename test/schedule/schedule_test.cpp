@@ -226,3 +226,68 @@ TEST(Schedule, CopiesAndSecondStores) {
   Ref x = g.param({5, 5}), y = x + x;
   EXPECT_EQ(check(g.output(x).output(y).output(y).output(g.permute(x, {1, 0})).output(g.full(2, x->shape))), 5U);
 }
+
+namespace {
+
+/// The single kernel of x [12,8] @ w [8,20], scheduled, with `opts` applied; its text and that it computes the same.
+std::string with_opts(const std::string& opts) {
+  Graph g;
+  Ref x = g.param({12, 8}), w = g.param({8, 20});
+  Module& m = g.output(g.matmul(x, w)).done();
+  std::vector<HostTensor> inputs = random_inputs(m, {}, 1), want = eval(m, inputs);
+  m.root = rangeify(m.root);
+  std::string text;
+  m.root = map_kernels(m.root, [&](Ref k) {
+    OptKernel kernel{k, {}};
+    for (const Opt& opt : parse_opts(opts)) apply_opt(kernel, opt);
+    text = print_func(kernel.func);
+    return order_sums(lower_access(simplify(expand(kernel.func))));
+  });
+  expect_close(want, eval(m, inputs), "opts", text);
+  m.root = map_kernels(m.root, [&](Ref k) { return linearize(k, false); });
+  expect_close(want, eval(m, inputs), "linear", text + print(m));
+  return text;
+}
+
+std::string refusal(const std::string& opts) {
+  try {
+    with_opts(opts);
+  } catch (const CompileError& e) {
+    return e.what();
+  }
+  return "applied";
+}
+
+} // namespace
+
+TEST(Opts, NeverChangeWhatIsComputed) {
+  for (const char* opts :
+       {"split 0 5", "split 1 8; lane 2", "split 0 4; upcast 1; split 2 16; lane 3", "reorder 1 0 2", "unroll 2",
+        "split 2 3; unroll 3", "lane 2", "thread 0; split 1 8; lane 2; unroll 3", "stage 1 0 2", "stage 2 1 2",
+        "split 0 4; upcast 1; split 2 8; lane 3; reorder 2 0 1 3 4; stage 2 0 4 3",
+        "split 0 4; upcast 1; split 2 8; lane 3; stage 1 0 4 1; stage 2 2 4 3"}) {
+    SCOPED_TRACE(opts);
+    with_opts(opts);
+  }
+}
+
+TEST(Opts, ReadAndPrintTheSame) {
+  const char* text =
+      "split 1 32; lane 2; split 0 8; upcast 1; reorder 2 0 1 3 4; unroll 4; pack 2 0 4 3; stage 1 0 4 1; thread 0";
+  EXPECT_EQ(to_string(parse_opts(text)), text);
+}
+
+TEST(Opts, ARefusalSaysWhy) {
+  EXPECT_EQ(refusal("split 7 4"), "error TGC-E302: opt \"split 7 4\": there is no such axis");
+  EXPECT_EQ(refusal("split 0 1"), "error TGC-E302: opt \"split 0 1\": the inner extent must be at least 2");
+  EXPECT_EQ(refusal("reorder 0 1"), "error TGC-E302: opt \"reorder 0 1\": must name all 3 axes");
+  EXPECT_EQ(refusal("merge 0"), "error TGC-E302: opt \"merge 0\": the merged axis would need divisions");
+  EXPECT_EQ(refusal("lane 0; lane 1"), "error TGC-E302: opt \"lane 1\": a value would depend on two lane axes");
+  EXPECT_EQ(refusal("thread 2"), "error TGC-E302: opt \"thread 2\": only an output axis can be divided among threads");
+  EXPECT_EQ(
+      refusal("stage 1 0 1"),
+      "error TGC-E302: opt \"stage 1 0 1\": the index depends on an axis inside 0 that is not listed, or the reverse");
+  EXPECT_EQ(refusal("tile 3"),
+            "error TGC-E302: opt \"tile 3\": unknown; known are split, merge, reorder, thread, unroll, "
+            "upcast, lane, pack, stage");
+}
