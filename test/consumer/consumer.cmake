@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Installs libtgrt, builds the consumer project against it, by CMake package and by pkg-config, and runs it.
-#   cmake -DSOURCE=… -DBUILD=… -DLIBDIR=… [-DTGC=program] -P consumer.cmake
+#   cmake -DSOURCE=… -DBUILD=… -DLIBDIR=… -DGENERATOR=… [-DTGC=program] -P consumer.cmake
 cmake_minimum_required(VERSION 3.25)
 set(work ${BUILD}/consumer)
 file(REMOVE_RECURSE ${work})
@@ -18,7 +18,7 @@ function(must_run)
 endfunction()
 
 must_run(${CMAKE_COMMAND} --install ${BUILD} --component tgrt --prefix ${work}/prefix)
-must_run(${CMAKE_COMMAND} -S ${SOURCE}/test/consumer -B ${work}/build -DCMAKE_PREFIX_PATH=${work}/prefix)
+must_run(${CMAKE_COMMAND} -S ${SOURCE}/test/consumer -B ${work}/build -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${work}/prefix)
 must_run(${CMAKE_COMMAND} --build ${work}/build)
 run(${work}/build/classify missing.bundle ${SOURCE}/models/fashion_cnn/00_boot.pgm)
 if(NOT code EQUAL 1 OR NOT text MATCHES "^TGR-E201: missing.bundle: No such file or directory")
