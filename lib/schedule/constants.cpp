@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Constant folding of whole kernels. Scheduling has already put every value computed from weights into kernels like any
 // other; here the ones with nothing but weights as inputs have their output declared a weight. Size is the policy: a
-// folded weight may not be larger than its sources together, so broadcasting never inflates a bundle.
+// folded weight may not be larger than its sources together, so broadcasting never inflates a bundle; and work: a
+// kernel that loops longer than any layout change of real weights stays for run time, so that no model stalls the
+// compiler.
 #include "schedule/constants.h"
 
 #include <algorithm>
@@ -17,6 +19,16 @@ std::optional<double> bytes(Ref storage) {
   return static_cast<double>(*n) * byte_size(storage->dtype);
 }
 
+constexpr double kMaxTrips = 1 << 28; // loop iterations of one kernel, seconds of work
+
+/// At least as many as the iterations of the kernel's innermost loop.
+double trips(Ref kernel) {
+  double n = 1;
+  for (Ref node : toposort(kernel))
+    if (node->is(Ops::Range)) n *= static_cast<double>(std::max<int64_t>(1, node->hi + 1));
+  return n;
+}
+
 bool folds(Ref call) {
   if (!call->src[1]->is(Ops::Buffer) || call->src.size() < 3) return false;
   double source = 0;
@@ -25,7 +37,7 @@ bool folds(Ref call) {
     source += bytes(argument).value_or(0);
   }
   std::optional<double> result = bytes(call->src[1]);
-  return result && *result <= source;
+  return result && *result <= source && trips(call->src[0]) <= kMaxTrips;
 }
 
 } // namespace

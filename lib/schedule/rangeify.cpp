@@ -115,6 +115,7 @@ public:
         realized_(size_) {}
 
   Ref run() {
+    for (Ref node : order_) check(node);
     for (int round = 0; round < 2; ++round) {
       state_.assign(size_, State());
       next_range_ = 0;
@@ -128,6 +129,17 @@ public:
 
 private:
   State& state(Ref node) { return state_[node->id]; }
+
+  /// The spec "tensor" also allows calls, tuples and orderings, which are not scheduled.
+  static void check(Ref node) {
+    const OpClass cls = node->cls();
+    const bool is_effect = node->is(Ops::Sink) || (node->is(Ops::Store) && node->src.size() == 2);
+    if (is_effect || (cls != OpClass::Memory && cls != OpClass::Control)) return;
+    throw CompileError(Diagnostic{.code = ErrorCode::E301,
+                                  .where = "",
+                                  .message = std::string(name(node->op)) + " cannot be scheduled in a tensor graph",
+                                  .note = "a tensor graph is movement, elementwise ops and reductions under stores"});
+  }
 
   void compute_costs() {
     cost_.assign(size_, 0);
@@ -273,10 +285,7 @@ private:
     if (node->is(Ops::Param) || node->is(Ops::Weight)) return load(node, at);
     if (node->is(Ops::Iota)) return at.index[static_cast<size_t>(node->i(Attr::Dim, 0))];
     if (node->is(Ops::Const) || node->is(Ops::Var)) return node;
-    throw CompileError(Diagnostic{.code = ErrorCode::E301,
-                                  .where = "",
-                                  .message = std::string(name(node->op)) + " cannot appear in a tensor graph",
-                                  .note = ""});
+    internal_error(__FILE__, __LINE__, std::string(name(node->op)) + " is no leaf of a tensor graph");
   }
 
   /// The value of a node that is computed at `use`, from its sources' values.
