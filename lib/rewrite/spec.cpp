@@ -77,9 +77,27 @@ const PatternMatcher& tensor_rules() {
   return rules;
 }
 
+/// What the kernel declares for its slot is what the call passes. Symbolic sizes are not compared.
+bool fits(Ref param, Refs arguments) {
+  const int64_t slot = param->i(Attr::Slot);
+  if (slot < 0 || slot >= static_cast<int64_t>(arguments.size())) return false;
+  const Ref argument = arguments[static_cast<size_t>(slot)];
+  const auto declared = static_shape(param->shape), passed = static_shape(argument->shape);
+  if (param->dtype != argument->dtype) return false;
+  const auto product = [](const std::vector<int64_t>& dims) {
+    int64_t n = 1;
+    for (int64_t dim : dims) n *= dim;
+    return n;
+  };
+  return !declared || !passed || product(*declared) == product(*passed);
+}
+
 Ref plan_call(Match& m) {
   const Refs src = m.root()->src;
-  return yes_if(src[0]->is(Ops::Func) && std::all_of(src.begin() + 1, src.end(), is_storage), m);
+  if (!src[0]->is(Ops::Func) || !std::all_of(src.begin() + 1, src.end(), is_storage)) return {};
+  const std::vector<Ref> body = toposort(src[0]);
+  return yes_if(
+      std::all_of(body.begin(), body.end(), [&](Ref x) { return !x->is(Ops::Param) || fits(x, src.subspan(1)); }), m);
 }
 
 const PatternMatcher& plan_rules() {
