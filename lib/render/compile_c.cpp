@@ -2,7 +2,8 @@
 // C text → machine code by whatever `cc` is installed: one process per kernel, `jobs` at a time, and one to link. The
 // linker script puts everything into two segments that nobody can write, .dynamic included, which linkers otherwise
 // make writable. The flags forbid what kernels must not have (library calls made of loops, unwind tables, contraction).
-// The compiler is run without a shell, by its name in PATH; its words go into the diagnostic.
+// The compiler is run without a shell, by its name in PATH; its words go into the diagnostic. An interrupt waits until
+// the temporary files are gone.
 // Not handled: compilers that do not take gcc's options.
 #include "render/compile_c.h"
 
@@ -17,6 +18,7 @@
 #include <thread>
 
 #include "render/elf_image.h"
+#include "render/held_interrupts.h"
 #include "uop/diag.h"
 
 extern char** environ;
@@ -98,6 +100,7 @@ public:
   }
 
 private:
+  HeldInterrupts held_; // ends last
   std::string path_;
   std::vector<std::string> files_;
 };
@@ -111,8 +114,15 @@ bool run_program(const std::vector<std::string>& command, const std::string& log
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  posix_spawnattr_t attributes; // the program can be interrupted even where we hold signals
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  posix_spawnattr_setsigmask(&attributes, &none);
   pid_t child = 0;
-  const int error = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  const int error = posix_spawnp(&child, argv[0], &actions, &attributes, argv.data(), environ);
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   int status = 1;
   return error == 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
@@ -154,7 +164,7 @@ CompiledCode compile_c(std::span<const KernelSource> kernels, const std::vector<
   }
   std::atomic<size_t> next = 0;
   auto work = [&] {
-    for (size_t i = next++; i < kernels.size(); i = next++) {
+    for (size_t i = next++; i < kernels.size() && !HeldInterrupts::pending(); i = next++) {
       std::vector<std::string> command = command_for(flags);
       command.insert(command.end(), {"-c", "-o", objects[i], sources[i]});
       if (!run_program(command, logs[i])) problems[i] = read_text(logs[i]) + " ";

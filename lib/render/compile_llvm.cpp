@@ -43,6 +43,7 @@
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
 #include "render/elf_image.h"
+#include "render/held_interrupts.h"
 #include "uop/diag.h"
 
 LLD_HAS_DRIVER(elf)
@@ -238,6 +239,7 @@ public:
   const std::string& path() const { return path_; }
 
 private:
+  HeldInterrupts held_; // ends last
   std::string path_;
 };
 

@@ -248,7 +248,10 @@ void RowLowering::close_loop() {
 const Shaped& RowLowering::shaped(Ref x) {
   for (size_t i = scopes_.size(); i-- > 0;)
     if (const auto it = scopes_[i].values.find(x->id); it != scopes_[i].values.end()) return it->second;
-  TGC_CHECK(is_lazy(x), "kernel " + code_.name + " uses `" + name(x->op) + "` before it is done, or after its loop");
+  if (!is_lazy(x)) // text by hand: the specs look at nodes, not at the loops around them
+    throw CompileError({ErrorCode::E103, "kernel \"" + code_.name + "\"",
+                        std::string("`") + name(x->op) + "` is used before it is done, or after its loop",
+                        "what a loop computes is read inside it"});
   // Sources first, without recursion: chains of index arithmetic can be long.
   std::vector<Ref> stack{x};
   while (!stack.empty()) {
