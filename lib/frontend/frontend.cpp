@@ -39,6 +39,11 @@ Module import_bytes(const FileBytes& file, const std::string& name, const Import
   case Format::Json: return import_json(file, name, options);
   case Format::Text: break;
   }
+  if (!options.dims.empty())
+    throw CompileError(Diagnostic{.code = ErrorCode::E209,
+                                  .where = name,
+                                  .message = "the dims of .uop text are fixed",
+                                  .note = "change the bounds of its vars, or give --dim with the model it came from"});
   return parse({reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size()}, name);
 }
 

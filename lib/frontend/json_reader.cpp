@@ -104,6 +104,7 @@ private:
   template <typename Action> void each(const Item& root, const char* key, Action action);
 
   void read_bounds(const Item& root);
+  void check_dim_options();
   DType dtype(const Item& item);
   Ref dim_of(const Item& item);
   Dims dims(const Item& item);
@@ -141,6 +142,15 @@ template <typename Action> void Reader::each(const Item& root, const char* key, 
 }
 
 // ---- types and shapes -----------------------------------------------------------------------------------------------
+
+void Reader::check_dim_options() {
+  std::string known;
+  for (const auto& [name, var] : vars_) known += (known.empty() ? "" : ", ") + name;
+  for (const auto& [name, range] : options_.dims)
+    if (!vars_.count(name))
+      errors_.error({ErrorCode::E209, name_, "there is no dim \"" + name + "\" to set",
+                     known.empty() ? "the model has no symbolic dims" : "the model's symbolic dims are: " + known});
+}
 
 DType Reader::dtype(const Item& item) {
   std::optional<DType> type = parse_dtype(item.text());
@@ -462,8 +472,7 @@ Module Reader::run(const json& value) {
   std::vector<Ref> effects;
   std::set<std::string> seen;
   each(root, "outputs", [&](const Item& item) { output(item, effects, seen); });
-  for (const auto& [name, range] : options_.dims)
-    if (!vars_.count(name)) guarded("/dims", [&, &n = name] { bad("/dims", "there is no dim \"" + n + "\" to set"); });
+  check_dim_options();
   errors_.checkpoint();
   Ref sink = ctx().make(Ops::Sink, DType::Void, effects);
   module_.root = make_func("main", sink, inputs_);
