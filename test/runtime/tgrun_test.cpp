@@ -21,7 +21,7 @@ struct Outcome {
 };
 
 Outcome tgrun(const std::string& arguments) {
-  FILE* pipe = ::popen((TGRUN_PROGRAM " " + arguments + " 2>&1").c_str(), "r");
+  FILE* pipe = ::popen(("( " TGRUN_PROGRAM " " + arguments + " ) 2>&1").c_str(), "r");
   Outcome outcome{-1, {}};
   if (!pipe) return outcome;
   char block[4096];
@@ -245,9 +245,14 @@ TEST(Tgrun, ErrorTexts) {
   expect(b + " --input x=" + npy_file("s.npy", {1, 5}, {1, 2, 3, 4, 5}), 1,
          b + ": error TGR-E301: input \"x\" has the shape [1,5], the model needs [N=1,4]\n  note: Pass the shape that "
              "the message gives.");
-  expect(b + " --dim M=3", 1,
-         "--dim M: error TGR-E101: the model has no dim called M\n  note: See the function's "
-         "comment in tgrt.h.");
+  expect(b + " --dim M=3", 1, "the model has no dim \"M\"\n  note: its dims are N (1..1024)");
+  expect(b + " --dim N=1025", 1,
+         b + ": error TGR-E302: dim N = 1025 is outside 1..1024\n  note: Stay within the bounds, or compile with "
+             "others: tgc --dim NAME=LO..HI");
+  expect(b + " --chek", 2, "unknown option \"--chek\"; did you mean \"--check\"? (see tgrun --help)");
+  expect(b + " x", 2, "unexpected argument \"x\"; one BUNDLE is taken (see tgrun --help)");
+  expect(b + " --threads 1025", 2, "--threads 1025: expected 1 to 1024 (see tgrun --help)");
+  expect(b + " > /dev/full", 1, "standard output cannot be written");
 }
 
 TEST(TensorFile, ReadsNumPy) {

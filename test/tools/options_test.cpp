@@ -58,7 +58,6 @@ TEST(Options, EveryRowSetsItsField) {
                            "--numerics=strict",
                            "--model-dir",
                            "data",
-                           "--verify=sample",
                            "-vv",
                            "--jobs",
                            "3",
@@ -71,8 +70,7 @@ TEST(Options, EveryRowSetsItsField) {
                            "--disable-rule=b,c",
                            "--only=d",
                            "--time-passes",
-                           "--emit=linear",
-                           "--check"});
+                           "--emit=linear"});
   EXPECT_EQ(o.model, "m.onnx");
   EXPECT_EQ(o.output, "x.bundle");
   EXPECT_EQ(o.target, "cpu:llvm:znver3,+avx512f");
@@ -80,7 +78,7 @@ TEST(Options, EveryRowSetsItsField) {
   EXPECT_EQ(o.numerics, Numerics::Strict);
   EXPECT_EQ(parse({"m.onnx", "--numerics=fast"}).numerics, Numerics::Fast);
   EXPECT_EQ(o.model_dir, "data");
-  EXPECT_EQ(o.verify, Verify::Sample);
+  EXPECT_EQ(parse({"m.onnx", "--verify=sample"}).verify, Verify::Sample);
   EXPECT_EQ(o.verbosity, 2);
   EXPECT_EQ(o.jobs, 3);
   EXPECT_EQ(o.print_after, (Names{"expand", "linearize", "rangeify"}));
@@ -91,7 +89,7 @@ TEST(Options, EveryRowSetsItsField) {
   EXPECT_EQ(o.only, Names{"d"});
   EXPECT_TRUE(o.time_passes);
   EXPECT_EQ(o.emit, "linear");
-  EXPECT_TRUE(o.check);
+  EXPECT_TRUE(parse({"m.onnx", "--check"}).check);
 }
 
 TEST(Options, VerifyWithoutAValueDoesNotTakeTheModel) {
@@ -129,6 +127,11 @@ TEST(OptionsErrors, SayWhatWasGivenAndWhatIsExpected) {
   EXPECT_EQ(complaint({"a.onnx", "--numerics=loose"}), "--numerics \"loose\": expected one of strict, standard, fast");
   EXPECT_EQ(complaint({"a.onnx", "--verify=all"}), "--verify \"all\": expected one of outputs, stages, sample");
   EXPECT_EQ(complaint({"a.onnx", "--target"}), "--target: 1 required TARGET missing");
+  EXPECT_EQ(complaint({"a.onnx", "--emit=source", "--stop-after=expand"}),
+            "--emit=source needs every pass, --stop-after leaves some out");
+  EXPECT_EQ(complaint({"a.onnx", "--verify", "--check"}),
+            "--verify runs the bundle; --emit, --stop-after and --check write none");
+  EXPECT_EQ(complaint({"a.onnx", "--emit=uops", "--check"}), "--check prints nothing; --emit and --stop-after do");
 }
 
 TEST(OptionsErrors, NamesOfPassesAndRulesAreCheckedAgainstTheTables) {

@@ -1,4 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+if(TARGET test_tools AND TARGET tgc AND TARGET tgrun)
+  target_compile_definitions(test_tools PRIVATE TGC_PROGRAM="$<TARGET_FILE:tgc>" TGRUN_PROGRAM="$<TARGET_FILE:tgrun>")
+  add_dependencies(test_tools tgc tgrun)
+endif()
 if(TARGET tgc-onnx-suite)
   add_test(NAME onnx-suite COMMAND ${CMAKE_SOURCE_DIR}/scripts/onnx_suite.sh ${CMAKE_BINARY_DIR})
   set_tests_properties(onnx-suite PROPERTIES LABELS suite SKIP_RETURN_CODE 77 TIMEOUT 1500 RUN_SERIAL ON)

@@ -2,6 +2,8 @@
 // The command line of tgc-onnx-suite: `--name=value` or `--name value`, one folder. Ten options do not need a package.
 #include "tgc-onnx-suite/options.h"
 
+#include "nearest_name.h"
+
 #include <charconv>
 #include <thread>
 

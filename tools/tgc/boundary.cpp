@@ -69,7 +69,9 @@ int say(std::string_view tool, const std::string& text, Exit code) {
 int run_guarded(std::string_view tool, const std::function<Exit()>& body) {
   try {
     const Exit code = body();
-    if (std::fflush(stdout) != 0) return say(tool, "standard output: " + std::string(strerror(errno)), Exit::User);
+    // An earlier write may have failed and left nothing to flush.
+    if (std::fflush(stdout) != 0 || std::ferror(stdout))
+      return say(tool, "standard output cannot be written", Exit::User);
     return static_cast<int>(code);
   } catch (const UsageError& error) {
     return say(tool, std::string(error.what()) + " (see " + std::string(tool) + " --help)", Exit::Usage);

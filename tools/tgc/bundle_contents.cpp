@@ -99,8 +99,17 @@ private:
                                       .where = c_.module.source,
                                       .message = "weight \"" + key + "\" has no data",
                                       .note = ""});
+      const auto bytes = static_cast<uint64_t>(dim_int(bytes_of(storage)).value_or(0));
+      const bool is_splat = data->second.kind == WeightData::Kind::Splat;
+      const auto wanted = is_splat ? static_cast<uint64_t>(byte_size(storage->dtype)) : bytes;
+      if (data->second.length != wanted)
+        throw CompileError(Diagnostic{.code = ErrorCode::E206,
+                                      .where = c_.module.source,
+                                      .message = "weight \"" + key + "\" has " + std::to_string(data->second.length) +
+                                                 " bytes, not " + std::to_string(wanted),
+                                      .note = ""});
       row = {BundleContents::Arg::Kind::Weight, static_cast<int>(out_.weights.size())};
-      out_.weights.push_back({key, data->second, static_cast<uint64_t>(*dim_int(bytes_of(storage)))});
+      out_.weights.push_back({key, data->second, bytes});
     } else {
       out_.buffers.push_back({bytes_of(storage), static_cast<int>(storage->i(Attr::Slot))});
     }

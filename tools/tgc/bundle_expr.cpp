@@ -36,9 +36,14 @@ std::optional<int64_t> constant_value(Ref x) {
 
 bool is_commutative(Ops op) { return op == Ops::Add || op == Ops::Mul || op == Ops::Min || op == Ops::Max; }
 
+[[noreturn]] void beyond(const std::string& what) {
+  throw CompileError(Diagnostic{ErrorCode::E207, "", what, "choose smaller or fewer symbolic dims: --dim NAME=VALUE"});
+}
+
 int64_t word(tgrt_expr_op op, int64_t operand) {
-  TGC_CHECK(operand >= -(INT64_C(1) << 55) && operand < (INT64_C(1) << 55),
-            "size constant " + std::to_string(operand) + " does not fit the plan");
+  constexpr int64_t kLimit = INT64_C(1) << 55;
+  if (operand < -kLimit || operand >= kLimit)
+    beyond("a size of " + std::to_string(operand) + " bytes or elements passes the limit of 2^55");
   return static_cast<int64_t>(static_cast<uint64_t>(operand) << 8) | op;
 }
 
@@ -74,7 +79,7 @@ tgrt_expr ExprPool::add(Ref expr) {
   std::unordered_map<uint32_t, int> needs;
   if (expr) {
     needs = stack_needs(expr);
-    TGC_CHECK(needs.at(expr->id) <= TGRT_EXPR_STACK, "size expression is nested too deeply");
+    if (needs.at(expr->id) > TGRT_EXPR_STACK) beyond("the expression of a size is nested too deeply");
     todo.push_back({expr});
   } else {
     code.push_back(word(TGRT_EXPR_CONST, 0));
@@ -83,7 +88,7 @@ tgrt_expr ExprPool::add(Ref expr) {
     const Item item = todo.back();
     todo.pop_back();
     const Ref node = item.node;
-    TGC_CHECK(code.size() < kMaxWords, "size expression is too long");
+    if (code.size() >= kMaxWords) beyond("the expression of a size is too long");
     if (!node) {
       code.push_back(item.emit);
     } else if (const std::optional<int64_t> value = constant_value(node)) {

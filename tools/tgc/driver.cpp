@@ -3,16 +3,18 @@
 // to -o where one is given; what is said about the work goes to standard error.
 #include "tgc/driver.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <thread>
 
 #include "tgc/boundary.h"
 #include "tgc/passes.h"
 #include "tgc/verify.h"
-#include "tgc/weights.h"
 #include "uop/text.h"
 
 namespace tgc {
@@ -45,6 +47,20 @@ void print_targets() {
   }
 }
 
+[[noreturn]] void cannot_write(const std::string& path, const std::string& why) {
+  throw CompileError(
+      Diagnostic{.code = ErrorCode::E502, .where = path, .message = "cannot be written: " + why, .note = ""});
+}
+
+/// A slip of the hand must not cost the user a model: its weights would be gone.
+void spare_model(const Options& options) {
+  struct stat model{}, output{};
+  if (options.output.empty() || options.check || stat(options.model.c_str(), &model) != 0) return;
+  if (stat(options.output.c_str(), &output) != 0 || !S_ISREG(output.st_mode)) return;
+  if (model.st_dev == output.st_dev && model.st_ino == output.st_ino)
+    throw UsageError("-o \"" + options.output + "\" is the model itself");
+}
+
 void write_text(const std::string& path, const std::string& text) {
   if (path.empty()) {
     std::fputs(text.c_str(), stdout);
@@ -52,10 +68,9 @@ void write_text(const std::string& path, const std::string& text) {
   }
   OutputFile file(path);
   std::FILE* f = std::fopen(file.writing().c_str(), "wb");
-  bool ok = f && std::fwrite(text.data(), 1, text.size(), f) == text.size();
-  if (f) ok = std::fclose(f) == 0 && ok;
-  if (!ok)
-    throw CompileError(Diagnostic{.code = ErrorCode::E502, .where = path, .message = "cannot be written", .note = ""});
+  if (!f) cannot_write(path, std::strerror(errno));
+  const bool written = std::fwrite(text.data(), 1, text.size(), f) == text.size();
+  if (std::fclose(f) != 0 || !written) cannot_write(path, std::strerror(errno));
   file.commit();
 }
 
@@ -137,11 +152,11 @@ CompileOptions compile_options(const Options& options) {
 Exit run_tgc(const Options& options) {
   if (options.list_passes) return print_passes(), Exit::Ok;
   if (options.list_targets) return print_targets(), Exit::Ok;
+  spare_model(options);
   CompileOptions compile = compile_options(options);
   Progress progress(options.verbosity > 0);
   Compilation c = start_compilation(options.model, compile);
   check_names(options, pass_names(), rule_names(c.target));
-  open_weights(c.module);
   progress.stage("import", std::to_string(toposort(c.module.root).size()) + " nodes, " +
                                std::to_string(c.module.weights.size()) + " weights");
   if (!options.emit.empty() || !options.stop_after.empty()) return emit(c, options, compile);

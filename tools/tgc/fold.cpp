@@ -2,13 +2,16 @@
 // Weights made at compile time: packed panels and kernels of constants. They are kernels like any other, so they run
 // like any other: compiled for the target with LLVM, in a bundle whose inputs are the weights they read (in place, in
 // the mapped model) and whose outputs are the weights they make. A machine that cannot run the target's code, or a
-// build without LLVM, lets `eval` run the same linear kernels; by the numerics contract the bits are the same.
+// build without LLVM, lets `eval` run the same linear kernels; by the numerics contract the bits are the same. So do
+// kernels that came as text: what they index is not known to lie within their arguments, and eval checks it.
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
+#include "render/held_interrupts.h"
 #include "runtime/tgrt.h"
 #include "schedule/constants.h"
 #include "tgc/boundary.h"
@@ -30,8 +33,13 @@ void fold_by_eval(Module& module, const std::vector<Ref>& calls) {
   for (Ref call : calls) {
     std::vector<HostTensor> storage;
     for (Ref argument : call->src.subspan(1)) {
-      std::vector<int64_t> shape = *static_shape(argument->shape);
-      storage.push_back(storage.empty() ? zeros(argument->dtype, shape) : weight_tensor(module, argument, shape));
+      const std::optional<std::vector<int64_t>> shape = static_shape(argument->shape);
+      if (!shape)
+        throw CompileError(Diagnostic{.code = ErrorCode::E105,
+                                      .where = module.source,
+                                      .message = "a weight made while compiling has a symbolic dim",
+                                      .note = ""});
+      storage.push_back(storage.empty() ? zeros(argument->dtype, *shape) : weight_tensor(module, argument, *shape));
     }
     std::vector<BufferArg> buffers;
     for (HostTensor& t : storage) buffers.push_back(buffer_arg(t));
@@ -48,6 +56,7 @@ struct Loaded {
 /// Null context: this machine cannot run it.
 Loaded load(const BundleContents& contents, int threads) {
   Loaded loaded;
+  const HeldInterrupts held; // until the file is gone
   std::string path = std::filesystem::temp_directory_path() / "tgc-fold-XXXXXX";
   const int file = mkstemp(path.data());
   if (file < 0) return loaded;
@@ -110,7 +119,7 @@ void drop_constant_calls(Compilation& c) {
 
 void fold_constants(Compilation& c, int jobs) {
   std::vector<Ref> calls = calls_of(c, true);
-  if (!calls.empty() && !fold_compiled(c, calls, jobs)) fold_by_eval(c.module, calls);
+  if (!calls.empty() && (c.from_text || !fold_compiled(c, calls, jobs))) fold_by_eval(c.module, calls);
   drop_constant_calls(c);
 }
 

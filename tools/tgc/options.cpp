@@ -9,8 +9,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <numeric>
 #include <optional>
+
+#include "nearest_name.h"
 
 namespace tgc {
 
@@ -108,11 +109,6 @@ void add_all(CLI::App& app, Options& o, RawOptions& raw) {
 
 std::string in_quotes(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
-std::string did_you_mean(std::string_view text, std::span<const std::string_view> names) {
-  const std::string_view near = nearest_name(text, names);
-  return near.empty() ? "" : "; did you mean " + in_quotes(near) + "?";
-}
-
 std::optional<int64_t> whole_number(std::string_view text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -186,9 +182,20 @@ std::string default_output(const std::string& model) {
   return name + ".bundle";
 }
 
+/// Options that ask for different ends of one compile.
+void check_ends(const Options& o) {
+  const bool renders = o.emit == "source" || o.emit == "asm";
+  if (renders && !o.stop_after.empty()) usage("--emit=" + o.emit + " needs every pass, --stop-after leaves some out");
+  if (o.verify != Verify::None && !writes_bundle(o))
+    usage("--verify runs the bundle; --emit, --stop-after and --check write none");
+  if (o.check && (!o.emit.empty() || !o.stop_after.empty()))
+    usage("--check prints nothing; --emit and --stop-after do");
+}
+
 void complete(Options& o) {
   if (o.help || o.version || o.list_passes || o.list_targets) return;
   if (o.model.empty()) usage("no MODEL given");
+  check_ends(o);
   if (!o.output.empty() || !writes_bundle(o)) return;
   if (o.model == "-") usage("a model from standard input needs -o FILE");
   o.output = default_output(o.model);
@@ -253,29 +260,6 @@ void check_names(const Options& options, const std::vector<std::string>& passes,
   check("--start-before", options.start_before, passes, "pass");
   check("--stop-after", options.stop_after, passes, "pass");
   for (const std::string& name : options.disable_rules) check("--disable-rule", name, rules, "rule");
-}
-
-std::string_view nearest_name(std::string_view text, std::span<const std::string_view> names) {
-  std::string_view best;
-  size_t best_distance = std::max<size_t>(2, text.size() / 3) + 1;
-  for (std::string_view name : names) {
-    std::vector<size_t> row(name.size() + 1);
-    std::iota(row.begin(), row.end(), size_t{0});
-    for (size_t i = 0; i < text.size(); ++i) {
-      size_t diagonal = row[0];
-      row[0] = i + 1;
-      for (size_t k = 0; k < name.size(); ++k) {
-        const size_t replaced = diagonal + (text[i] != name[k]);
-        diagonal = row[k + 1];
-        row[k + 1] = std::min({replaced, row[k] + 1, row[k + 1] + 1});
-      }
-    }
-    if (row.back() < best_distance) {
-      best = name;
-      best_distance = row.back();
-    }
-  }
-  return best;
 }
 
 } // namespace tgc

@@ -87,7 +87,4 @@ std::string help_text();
 /// errors: UsageError naming the option, what was given and the nearest name.
 void check_names(const Options& options, const std::vector<std::string>& passes, const std::vector<std::string>& rules);
 
-/// The member of `names` nearest to `text` in edit distance, or "" when none is near enough to be meant.
-std::string_view nearest_name(std::string_view text, std::span<const std::string_view> names);
-
 } // namespace tgc

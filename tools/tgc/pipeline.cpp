@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <chrono>
 
+#include "rewrite/spec.h"
 #include "tgc/bundle_contents.h"
 #include "tgc/passes.h"
+#include "tgc/weights.h"
 
 namespace tgc {
 namespace {
@@ -58,12 +60,18 @@ void check_pass_names(const PassOptions& options) {
   for (const std::string& name : options.only) check(name, false);
 }
 
+/// Names, sorted. errors: CompileError TGC-E204 when two variables share one.
 std::vector<std::string> module_vars(const Module& module) {
   std::vector<std::string> names;
   for (Ref node : toposort(module.root, true))
     if (node->is(Ops::Var)) names.push_back(node->s(Attr::Name));
   std::sort(names.begin(), names.end());
-  names.erase(std::unique(names.begin(), names.end()), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice != names.end())
+    throw CompileError(Diagnostic{.code = ErrorCode::E204,
+                                  .where = module.source,
+                                  .message = "there are two variables \"" + *twice + "\" with different bounds",
+                                  .note = "give every var of this name the same bounds"});
   return names;
 }
 
@@ -77,6 +85,7 @@ Compilation start_compilation(Module module, const CompileOptions& options) {
   c.renderer = &find_renderer(spec);
   c.target = c.renderer->target(spec);
   c.module = std::move(module);
+  open_weights(c.module);
   c.vars = module_vars(c.module);
   return c;
 }
@@ -97,17 +106,31 @@ void run_pipeline(Compilation& c, const CompileOptions& options) {
                                   .where = c.module.source,
                                   .message = "the text is of a later stage than import",
                                   .note = "say where to go on: --start-before=PASS"});
+  const std::string& start = options.passes.start_before;
+  if (!start.empty() && start != graph_passes()[0].name && !is_plan(c.module.root))
+    throw CompileError(Diagnostic{.code = ErrorCode::E503,
+                                  .where = c.module.source,
+                                  .message = "pass \"" + start + "\" takes a plan, the input is a tensor graph",
+                                  .note = "--stop-after prints the text that a later pass takes"});
+  c.from_text = is_plan(c.module.root);
+  // Text that enters among the kernel passes meets no pass that needs the plan it is part of.
+  if (find_pass(kernel_passes(), start) >= 0) verify(c.module.root, spec("plan"), context);
   for (std::span<const Pass> table : {graph_passes(), kernel_passes()})
     for (const Pass& pass : table) {
       running |= options.passes.start_before == pass.name;
-      if (!running || !selected(options.passes, pass)) continue;
-      auto start = std::chrono::steady_clock::now();
+      if (!running) continue;
+      const bool last = options.passes.stop_after == pass.name;
+      if (!selected(options.passes, pass)) {
+        if (last) return;
+        continue;
+      }
+      auto began = std::chrono::steady_clock::now();
       PassOptions one = only_pass(options.passes, pass);
       auto run = [&](Ref root) { return run_passes(table, root, context, one); };
       bool graph = table.data() == graph_passes().data();
       c.module.root = graph ? run(c.module.root) : map_kernels(c.module.root, run);
-      if (options.after_pass) options.after_pass(pass, c.module, seconds_since(start));
-      if (options.passes.stop_after == pass.name) return;
+      if (options.after_pass) options.after_pass(pass, c.module, seconds_since(began));
+      if (last) return;
     }
 }
 

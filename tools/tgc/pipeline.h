@@ -31,6 +31,7 @@ struct Compilation {
   const Renderer* renderer = nullptr;
   TargetInfo target;
   std::vector<std::string> vars;     ///< of the whole module, sorted: the order of kernel arguments
+  bool from_text = false;            ///< kernels were not made here, but read: they are not run while compiling
   std::vector<KernelSource> sources; ///< run-time kernels, in plan order
 };
 

@@ -39,7 +39,8 @@ int main(int argc, char** argv) {
   std::signal(SIGINT, leave);
   try {
     const tgc::RunExit code = act(tgc::parse_run_options({argv + 1, static_cast<size_t>(argc - 1)}));
-    if (std::fflush(stdout) != 0) return say("", "standard output cannot be written", tgc::RunExit::User);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout))
+      return say("", "standard output cannot be written", tgc::RunExit::User);
     return static_cast<int>(code);
   } catch (const tgc::RunUsageError& error) {
     return say(error.what(), " (see tgrun --help)", tgc::RunExit::Usage);

@@ -8,6 +8,8 @@
 
 #include <charconv>
 
+#include "nearest_name.h"
+
 namespace tgc {
 
 namespace {
@@ -111,6 +113,17 @@ void check(const RunOptions& o) {
   if (o.threads > 1024) throw RunUsageError("--threads " + std::to_string(o.threads) + ": expected 1 to 1024");
 }
 
+std::string unknown_argument(const CLI::App& app, const std::string& argument) {
+  if (argument.empty() || argument[0] != '-')
+    return "unexpected argument " + in_quotes(argument) + "; one BUNDLE is taken";
+  const std::string name = argument.substr(0, argument.find('='));
+  std::vector<std::string> spellings;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& spelling : option->get_lnames()) spellings.push_back("--" + spelling);
+  const std::vector<std::string_view> views(spellings.begin(), spellings.end());
+  return "unknown option " + in_quotes(name) + did_you_mean(name, views);
+}
+
 } // namespace
 
 RunOptions parse_run_options(std::span<const char* const> args) {
@@ -121,6 +134,8 @@ RunOptions parse_run_options(std::span<const char* const> args) {
   std::vector<std::string> reversed(args.rbegin(), args.rend());
   try {
     app.parse(reversed);
+  } catch (const CLI::ExtrasError&) {
+    throw RunUsageError(unknown_argument(app, app.remaining().front()));
   } catch (const CLI::ParseError& error) {
     throw RunUsageError(error.what());
   }

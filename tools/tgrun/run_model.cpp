@@ -4,6 +4,7 @@
 // [H,W] or [N,H*W]. Several files are joined along the first axis.
 #include "tgrun/run_model.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -90,8 +91,25 @@ uint32_t input_called(const tgrt_model* model, const std::string& name) {
                  count ? "its inputs are " + all : "it has no inputs");
 }
 
+void check_dims(const tgrt_model* model, const RunOptions& options) {
+  std::string all;
+  std::vector<std::string> known;
+  for (uint32_t v = 0; v < tgrt_var_count(model); ++v) {
+    const char* name = nullptr;
+    int64_t min = 0, max = 0;
+    tgrt_get_var(model, v, &name, &min, &max);
+    known.emplace_back(name);
+    all += (v ? ", " : "") + known.back() + " (" + std::to_string(min) + ".." + std::to_string(max) + ")";
+  }
+  for (const auto& [name, value] : options.dims)
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw RunError("the model has no dim \"" + name + "\"",
+                     known.empty() ? "it has no symbolic dims" : "its dims are " + all);
+}
+
 void set_vars(tgrt_context* context, const tgrt_model* model, const RunOptions& options,
               const std::vector<HostTensor>& given) {
+  check_dims(model, options);
   tgrt_error error{};
   for (const auto& [name, value] : options.dims)
     if (tgrt_set_var(context, name.c_str(), value, &error) != 0) fail("--dim " + name, error);

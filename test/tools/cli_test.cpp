@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The program tgc as a clumsy user meets it: exact texts, exit codes, and files that are left alone.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "frontend/onnx_writer.h"
+#include "testing.h"
+
+using namespace tgc;
+using namespace tgc::testing;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Outcome {
+  int code;
+  std::string text; ///< standard output and error
+};
+
+class Cli : public ::testing::Test {
+protected:
+  fs::path folder = fs::path(::testing::TempDir()) / ("tgc_cli_" + std::to_string(getpid()));
+  void SetUp() override {
+    fs::create_directories(folder);
+    fs::copy_file(source_path("models/fashion_cnn/model.onnx"), folder / "m.onnx");
+    write_file(folder / "exp.json", json("[\"N\", 3]", R"({"op": "exp", "name": "y", "in": ["x"]})"));
+  }
+  void TearDown() override { fs::remove_all(folder); }
+
+  static std::string json(const std::string& shape, const std::string& nodes) {
+    return R"({"tgc": 1, "inputs": [{"name": "x", "type": "f32", "shape": )" + shape + R"(}], "nodes": [)" + nodes +
+           R"(], "outputs": ["y"]})";
+  }
+  /// Runs a shell command in the folder; `tgc` and `tgrun` are the programs.
+  Outcome run(const std::string& command) const {
+    const std::string script =
+        "cd " + folder.string() + "; tgc() { " TGC_PROGRAM " \"$@\"; }; tgrun() { " TGRUN_PROGRAM " \"$@\"; }; ";
+    FILE* pipe = ::popen((script + "( " + command + " ) 2>&1").c_str(), "r");
+    Outcome outcome{-1, {}};
+    char block[4096];
+    for (size_t n; (n = std::fread(block, 1, sizeof block, pipe)) > 0;) outcome.text.append(block, n);
+    const int status = ::pclose(pipe);
+    outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return outcome;
+  }
+  void expect(const std::string& command, int code, const std::string& text) const {
+    const Outcome outcome = run(command);
+    EXPECT_EQ(outcome.code, code) << command;
+    EXPECT_EQ(outcome.text, text.empty() ? "" : text + "\n") << command;
+  }
+  std::set<std::string> files() const {
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder)) names.insert(entry.path().filename().string());
+    return names;
+  }
+  std::string content(const std::string& name) const { return read_file((folder / name).string()); }
+};
+
+} // namespace
+
+TEST_F(Cli, ModelsThatCannotBeRead) {
+  write_file(folder / "empty.onnx", "");
+  write_file(folder / "cut.onnx", content("m.onnx").substr(0, 1000));
+  write_file(folder / "cut.json", "{\"tgc\": 1");
+  write_file(folder / "words.txt", "hello world\n");
+  const std::string incomplete = "\n  note: the file is not a complete ONNX model; export or download it again";
+  expect("tgc none.onnx", 1,
+         "none.onnx: error TGC-E501: No such file or directory\n  note: check the path and its permissions");
+  expect("tgc .", 1, ".: error TGC-E501: Is a directory\n  note: check the path and its permissions");
+  expect("tgc empty.onnx", 1, "empty.onnx: error TGC-E201: the file is empty" + incomplete);
+  expect("tgc cut.onnx", 1,
+         "cut.onnx: error TGC-E201: byte 20: a field of 325752 bytes runs past the end (977 bytes are left)" +
+             incomplete);
+  expect("tgc cut.json", 1, "cut.json: error TGC-E208: byte 10: not JSON\n  note: a JSON checker names the mistake");
+  expect("tgc words.txt", 1, "words.txt:1:1: error TGC-E102: found \"hello\", expected the header \"; tgc uop 1\"");
+  expect("tgc - -o x.bundle < /dev/null", 1, "standard input: error TGC-E201: the file is empty" + incomplete);
+  if (getuid() != 0) { // root reads everything
+    fs::permissions(folder / "m.onnx", fs::perms::none);
+    expect("tgc m.onnx", 1, "m.onnx: error TGC-E501: Permission denied\n  note: check the path and its permissions");
+  }
+  for (const std::string& name : files()) EXPECT_EQ(name.find("bundle"), std::string::npos) << name;
+}
+
+TEST_F(Cli, OutputsThatCannotBeWritten) {
+  const std::string model = content("m.onnx");
+  write_file(folder / "old.bundle", "old");
+  fs::create_directory(folder / "read_only");
+  expect("tgc exp.json -o none/x.bundle", 1,
+         "none/x.bundle: error TGC-E502: cannot be written: No such file or directory");
+  expect("tgc exp.json -o .", 1, ".: error TGC-E502: cannot be written: Is a directory");
+  expect("tgc exp.json -o /dev/full", 1, "/dev/full: error TGC-E502: cannot be written: No space left on device");
+  expect("tgc exp.json --emit=uops -o /dev/full", 1,
+         "/dev/full: error TGC-E502: cannot be written: No space left on device");
+  expect("tgc m.onnx --emit=uops > /dev/full", 1, "tgc: standard output cannot be written");
+  expect("tgc --help > /dev/full", 1, "tgc: standard output cannot be written");
+  expect("tgc m.onnx -o m.onnx", 2, "tgc: -o \"m.onnx\" is the model itself (see tgc --help)");
+  expect("tgc m.onnx --emit=uops -o ./m.onnx", 2, "tgc: -o \"./m.onnx\" is the model itself (see tgc --help)");
+  EXPECT_TRUE(content("m.onnx") == model);
+  if (getuid() != 0) {
+    fs::permissions(folder / "read_only", fs::perms::owner_read | fs::perms::owner_exec);
+    expect("tgc exp.json -o read_only/x.bundle", 1,
+           "read_only/x.bundle: error TGC-E502: cannot be written: Permission denied");
+  }
+  // A disk that fills up while the bundle is written: what was there stays.
+  const Outcome full = run("ulimit -f 8; trap '' XFSZ; tgc exp.json -o old.bundle");
+  EXPECT_EQ(full.code, 1);
+  EXPECT_EQ(full.text, "old.bundle: error TGC-E502: cannot be written: File too large\n");
+  EXPECT_EQ(content("old.bundle"), "old");
+  EXPECT_EQ(files(), (std::set<std::string>{"exp.json", "m.onnx", "old.bundle", "read_only"}));
+}
+
+TEST_F(Cli, CommandLinesThatMakeNoSense) {
+  expect("tgc", 2, "tgc: no MODEL given (see tgc --help)");
+  expect("tgc - < m.onnx", 2, "tgc: a model from standard input needs -o FILE (see tgc --help)");
+  expect("tgc m.onnx --taget=cpu", 2, "tgc: unknown option \"--taget\"; did you mean \"--target\"? (see tgc --help)");
+  expect("tgc m.onnx --stop-after=rangify", 2,
+         "tgc: --stop-after \"rangify\": no such pass; did you mean \"rangeify\"? (see tgc --help)");
+  expect("tgc m.onnx --disable-rule=nothing-of-the-kind", 2,
+         "tgc: --disable-rule \"nothing-of-the-kind\": no such rule (see tgc --help)");
+  expect("tgc m.onnx --disable-pass=rangeify", 1,
+         "error TGC-E503: pass \"rangeify\" cannot be disabled\n  note: tgc --list-passes lists them");
+}
+
+TEST_F(Cli, TargetsThatDoNotExist) {
+  expect("tgc m.onnx --target=gpu", 1, "error TGC-E401: unknown device `gpu`; did you mean `cpu`?\n  note: known: cpu");
+  expect("tgc m.onnx --target=cpu:rust", 1,
+         "error TGC-E401: device `cpu` has no renderer `rust`\n  note: known: c, llvm");
+  EXPECT_EQ(run("tgc m.onnx --target=cpu:llvm:znver9").text.substr(0, 74),
+            "error TGC-E401: unknown architecture `znver9`; did you mean `znver1`?\n  no");
+  EXPECT_EQ(run("tgc m.onnx --target=cpu:llvm:x86-64,+avx99").text.substr(0, 70),
+            "error TGC-E401: unknown CPU feature `avx99`; did you mean `avx`?\n  not");
+  expect("PATH=/nonexistent; tgc exp.json --target=cpu:c", 1,
+         "error TGC-E404: cpu:c needs the program `cc`, which is not in PATH\n"
+         "  note: Install one (apt-get install gcc), or use --target=cpu, which needs none.");
+}
+
+TEST_F(Cli, DimsThatDoNotFit) {
+  const std::string known = "\n  note: the model's symbolic dims are: ";
+  expect("tgc m.onnx --dim bach=3", 1, "m.onnx: error TGC-E209: there is no dim \"bach\" to set" + known + "batch");
+  expect("tgc exp.json --dim M=3", 1, "exp.json: error TGC-E209: there is no dim \"M\" to set" + known + "N");
+  expect("tgc m.onnx --dim batch=0", 2, "tgc: --dim \"batch=0\": expected 1 <= LO <= HI (see tgc --help)");
+  expect("tgc m.onnx --dim batch=99999999999999999999", 2,
+         "tgc: --dim \"batch=99999999999999999999\": expected NAME=VALUE or NAME=LO..HI (see tgc --help)");
+  expect("tgc m.onnx --dim batch=9223372036854775807", 1, "m.onnx: error TGC-E207: a shape has 2^63 or more elements");
+  expect("tgc m.onnx --dim batch=1099511627776", 1,
+         "error TGC-E207: a size of 55169095435288576 bytes or elements passes the limit of 2^55\n"
+         "  note: choose smaller or fewer symbolic dims: --dim NAME=VALUE");
+  expect("tgc exp.json --emit=kernels -o k.uop && tgc k.uop --start-before=plan-memory --dim N=3", 1,
+         "k.uop: error TGC-E209: the dims of .uop text are fixed\n"
+         "  note: change the bounds of its vars, or give --dim with the model it came from");
+  write_file(folder / "rank.json", json("[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", ""));
+  EXPECT_EQ(run("tgc rank.json").text.substr(0, 77),
+            "rank.json: /inputs/0/shape: error TGC-E208: has rank 17, the limit is 16\nrank");
+}
+
+TEST_F(Cli, HugeAndEmptyTensorsCompile) {
+  write_file(folder / "huge.json", json("[1099511627776]", R"({"op": "exp", "name": "y", "in": ["x"]})"));
+  expect("tgc huge.json", 0, "");
+  expect("tgrun huge.bundle", 1,
+         "tgrun: huge.bundle: error TGR-E102: 8796093022272 bytes of buffers cannot be allocated\n"
+         "  note: Choose smaller dims or fewer contexts.");
+  // Sums of weights that take hours are left for run time.
+  write_file(folder / "long.json", R"({"tgc": 1, "inputs": [{"name": "x", "type": "f32", "shape": [4]}],
+    "constants": [{"name": "c", "type": "f32", "shape": [4, 1], "data": [1, 2, 3, 4]}],
+    "nodes": [{"op": "expand", "name": "e", "in": ["c"], "shape": [4, 1073741824]}, {"op": "exp", "name": "f", "in": ["e"]},
+      {"op": "reduce", "name": "r", "in": ["f"], "kind": "add", "axes": [1]},
+      {"op": "reduce", "name": "s", "in": ["r"], "kind": "add", "axes": [0], "keep": 1},
+      {"op": "div", "name": "q", "in": ["r", "s"]}, {"op": "mul", "name": "y", "in": ["x", "q"]}], "outputs": ["y"]})");
+  expect("timeout 20 " TGC_PROGRAM " long.json", 0, "");
+  write_file(folder / "empty.json", json("[0, 3]", R"({"op": "exp", "name": "e", "in": ["x"]},
+    {"op": "reduce", "name": "y", "in": ["e"], "kind": "add", "axes": [0]})"));
+  expect("tgc empty.json && tgrun empty.bundle", 0, "y f32[3]: 0 0 0");
+}
+
+TEST_F(Cli, TextOfALaterStageNeedsItsPlace) {
+  const std::string linear = source_path("test/golden/dense.linearize.uop");
+  expect("tgc " + linear + " -o x.bundle", 1,
+         linear + ": error TGC-E503: the text is of a later stage than import\n"
+                  "  note: say where to go on: --start-before=PASS");
+  expect("tgc " + linear + " --start-before=rangeify -o x.bundle", 1,
+         "error TGC-E103: spec \"tensor\" does not allow buffer:f32(4, 10){slot=0,space=global} of type f32[4,10]\n"
+         "  note: the spec is: tensor graph: movement, elementwise over equal shapes, reductions over axes");
+  expect("tgc m.onnx --start-before=expand -o x.bundle", 1,
+         "m.onnx: error TGC-E503: pass \"expand\" takes a plan, the input is a tensor graph\n"
+         "  note: --stop-after prints the text that a later pass takes");
+  expect("tgc " + linear + " --start-before=linearize -o x.bundle && tgrun x.bundle --check", 0, "x.bundle: ok");
+}
+
+TEST_F(Cli, TextThatTheSchedulerCannotTake) {
+  write_file(folder / "after.uop", R"(; tgc uop 1
+func @main {
+  %0 = param f32[4] 4 {slot=1 name="y"}
+  %1 = param f32[4] 4 {slot=0 name="x"}
+  %2 = store %1 %1
+  %3 = after f32[4] %1 %2
+  %4 = exp f32[4] %3
+  %5 = store %0 %4
+  sink %5
+}
+)");
+  expect("tgc after.uop", 1,
+         "error TGC-E301: after cannot be scheduled in a tensor graph\n"
+         "  note: a tensor graph is movement, elementwise ops and reductions under stores");
+  expect("tgc " + source_path("test/golden/dense.linearize.uop") + " --start-before=optimize -o x.bundle", 1,
+         "kernel pack_r_4_10_3_dc5b1d_2: error TGC-E302: opt \"lane 2\": there is no such axis");
+}
+
+TEST_F(Cli, StandardInputIsAModel) {
+  expect("cat m.onnx | tgc - -o a.bundle && tgc m.onnx -o b.bundle", 0, "");
+  EXPECT_TRUE(content("a.bundle") == content("b.bundle"));
+}
+
+TEST_F(Cli, UnsupportedNodesAreAllNamed) {
+  ModelSpec s;
+  s.nodes = {node({"Frob", {"x"}, {"a"}, {}, "first"}), node({"Relu", {"a"}, {"b"}}),
+             node({"Frob", {"b"}, {"c"}, {}, "second"}), node({"Mish", {"c"}, {"y"}, {}, "third"})};
+  s.inputs = {value_info("x", 1, {2})};
+  s.outputs = {value_info("y", 1, {2})};
+  write_file(folder / "odd.onnx", model(s));
+  expect("tgc odd.onnx --check", 1,
+         "odd.onnx: node \"first\" (Frob, opset 13): error TGC-E202: operator Frob is not supported\n"
+         "odd.onnx: node \"second\" (Frob, opset 13): error TGC-E202: operator Frob is not supported\n"
+         "odd.onnx: node \"third\" (Mish, opset 13): error TGC-E202: operator Mish is not supported\n"
+         "  note: supported in opsets 18..28\n"
+         "odd.onnx: error TGC-E202: 3 nodes need unsupported operators: Frob 2, Mish 1");
+}
+
+/// Waits until the process has its handler of SIGINT.
+void wait_for_handler(pid_t process) {
+  const std::string path = "/proc/" + std::to_string(process) + "/status", field = "SigCgt:";
+  for (int i = 0; i < 2000; ++i) {
+    const std::string status = read_file(path);
+    const size_t at = status.find(field);
+    if (at != std::string::npos && (std::strtoull(status.c_str() + at + field.size(), nullptr, 16) & 2) != 0) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ADD_FAILURE() << "no handler of SIGINT in 2 s";
+}
+
+TEST_F(Cli, AnInterruptLeavesNothingBehind) {
+  write_file(folder / "old.bundle", "old");
+  const auto temporaries = [] {
+    std::set<std::string> names;
+    for (const char* place : {"/tmp", "/dev/shm"})
+      for (const auto& entry : fs::directory_iterator(place, fs::directory_options::skip_permission_denied)) {
+        const std::string name = entry.path().filename().string();
+        if (name.starts_with("tgc-fold-") || (name.starts_with("tgc-") && name.size() == 10))
+          names.insert(entry.path().string());
+      }
+    return names;
+  };
+  for (const char* target : {"--target=cpu:llvm", "--target=cpu:c"})
+    for (const int after_ms : {0, 20, 50, 100, 200}) {
+      const std::set<std::string> before = temporaries();
+      const pid_t child = fork();
+      if (child == 0) {
+        if (chdir(folder.c_str()) == 0)
+          execl(TGC_PROGRAM, "tgc", "m.onnx", target, "-o", "old.bundle", "--jobs=1", nullptr);
+        _exit(127);
+      }
+      wait_for_handler(child);
+      std::this_thread::sleep_for(std::chrono::milliseconds(after_ms)); // anywhere in the compile
+      kill(child, SIGINT);
+      int status = 0;
+      waitpid(child, &status, 0);
+      const bool done = WIFEXITED(status) && WEXITSTATUS(status) == 0; // it was faster
+      EXPECT_TRUE(done || (WIFEXITED(status) && WEXITSTATUS(status) == 130))
+          << target << " after " << after_ms << " ms: " << status;
+      if (done) write_file(folder / "old.bundle", "old");
+      EXPECT_EQ(content("old.bundle"), "old");
+      EXPECT_EQ(files(), (std::set<std::string>{"exp.json", "m.onnx", "old.bundle"}));
+      // Other compiles may run on this machine; theirs go away.
+      std::set<std::string> left = temporaries();
+      for (const std::string& name : before) left.erase(name);
+      for (int i = 0; i < 500 && !left.empty(); ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        std::erase_if(left, [](const std::string& name) { return !fs::exists(name); });
+      }
+      EXPECT_EQ(left, std::set<std::string>());
+    }
+}
+
+TEST_F(Cli, EveryOptionalPassCanBeLeftOut) {
+  const std::string agrees = ": agrees\n";
+  for (const char* options :
+       {"--verify=stages", "--only=simplify --verify", "--verify=sample", "--disable-pass=mark-constants --verify",
+        "--disable-pass=plan-memory --verify", "--disable-pass=optimize --verify", "--disable-pass=simplify --verify",
+        "--disable-pass=order-sums --verify", "--disable-pass=narrow-masks --verify"}) {
+    const Outcome outcome = run("tgc m.onnx " + std::string(options));
+    EXPECT_EQ(outcome.code, 0) << options;
+    EXPECT_TRUE(outcome.text.ends_with(agrees)) << options << "\n" << outcome.text;
+    EXPECT_EQ(outcome.text.find("DIFFERS"), std::string::npos);
+  }
+  const std::string optional = run("tgc --list-passes | grep -c '(optional)'").text;
+  EXPECT_EQ(optional, "6\n") << "name the new one above";
+  const Outcome printed = run("tgc exp.json --print-after=rangeify,linearize --check");
+  EXPECT_EQ(printed.code, 0);
+  EXPECT_EQ(printed.text.find("; after rangeify\n; tgc uop 1\n"), 0U);
+  EXPECT_NE(printed.text.find("; after linearize\n; tgc uop 1\n"), std::string::npos);
+}
