@@ -3,8 +3,9 @@
 // select, no lanes that are no power of two, and undefined signed overflow), other compilers have nothing. So every
 // operation is an inline function with a name; inside, the GNU form where there is one and a loop over lanes elsewhere.
 // Lane loops run over plain arrays, which compilers vectorise and then keep in registers. A vector of 6 lanes is stored
-// in 8. Signed arithmetic is done on unsigned types, where wrapping is defined. Source: GCC manual, "Using Vector
-// Instructions through Built-in Functions".
+// in 8, and its loops run over 8 too, because only loops of whole registers become one instruction; what touches memory
+// or can trap checks the lane. Signed arithmetic is done on unsigned types, where wrapping is defined. Source: GCC
+// manual, "Using Vector Instructions through Built-in Functions".
 #include "render/c_prelude.h"
 
 #include <algorithm>
@@ -79,6 +80,23 @@ int element_bytes(const CType& t) { return t.is_mask() ? t.mask_bytes : byte_siz
 CType unsigned_like(const CType& t) { return {unsigned_of(element_bytes(t)), t.lanes, 0}; }
 std::string number(int64_t n) { return std::to_string(n); }
 std::string for_lanes(int n) { return "  for (int i = 0; i < " + number(n) + "; ++i) "; }
+/// The instruction behind a vector fma where the CPU has it, for compilers that offer it by name: they would find it in
+/// the loop too, but the matmul of a kernel is a hundred such loops.
+std::string native_fma(const CType& t) {
+  struct Native {
+    int bytes;
+    const char *cpu, *name, *rest;
+  };
+  constexpr Native kNative[] = {
+      {64, "__AVX512F__", "512_mask", ", -1, 4"}, {32, "__FMA__", "256", ""}, {16, "__FMA__", "", ""}};
+  for (const Native& form : kNative) {
+    if (form.bytes != stored_lanes(t.lanes) * byte_size(t.dtype)) continue;
+    const std::string name = std::string("__builtin_ia32_vfmadd") + (t.dtype == DType::F64 ? "pd" : "ps") + form.name;
+    return std::string("#if defined ") + form.cpu + " && HAS(" + name + ")\n  return " + name + "(a, b, c" + form.rest +
+           ");\n#endif\n";
+  }
+  return "";
+}
 
 std::string fill(const char* format, const std::string* args, const std::string& result, const std::string& wide,
                  const std::string& unsigneds, bool is_double) {
@@ -152,7 +170,7 @@ std::string CPrelude::make(const CType& t, const std::vector<std::string>& lanes
 /// lane. Returns `result`: "r" is a new vector, another name a parameter, "" nothing.
 void CPrelude::by_parts(const std::string& signature, const CType& t, const std::string& call, const char* result) {
   const std::string returned = result;
-  text_ += "static inline " + signature + " {\n" + (returned == "r" ? "  " + type(t) + " r;\n" : "");
+  text_ += "INLINE " + signature + " {\n" + (returned == "r" ? "  " + type(t) + " r;\n" : "");
   for (int k = 0; k < t.lanes / part(t).lanes; ++k) {
     text_ += "  ";
     for (const char c : call) text_ += c == '#' ? number(k) : c == '@' ? number(k * part(t).lanes) : std::string(1, c);
@@ -164,47 +182,75 @@ void CPrelude::by_parts(const std::string& signature, const CType& t, const std:
 std::string CPrelude::splat(const CType& t) {
   const std::string T = type(t), name = T + "_splat";
   if (!define(name)) return name;
-  const std::string all = make(t, std::vector<std::string>(static_cast<size_t>(t.lanes), "x"));
-  text_ += "static inline " + T + " " + name + "(" + lane_type(t) + " x) { return " + all + "; }\n";
+  if (is_wide(t)) {
+    by_parts(T + " " + name + "(" + lane_type(t) + " x)", t, "r.part[#] = " + splat(part(t)) + "(x)", "r");
+    return name;
+  }
+  std::string all; // padding too: one value in every lane is one instruction
+  for (int i = 0; i < stored_lanes(t.lanes); ++i) all += ", x";
+  text_ += "INLINE " + T + " " + name + "(" + lane_type(t) + " x) { return MAKE(" + T + all + "); }\n";
   return name;
 }
 
+/// The mask of a vector's own lanes: it has padding, whose lanes are not.
+std::string CPrelude::own_lanes(const CType& mask) {
+  return make(mask, std::vector<std::string>(static_cast<size_t>(mask.lanes), "-1"));
+}
+
 std::string CPrelude::load(const CType& t) {
-  const std::string T = type(t), name = T + "_load", n = number(t.lanes);
+  const std::string T = type(t), name = T + "_load";
   if (!define(name)) return name;
   const std::string signature = T + " " + name + "(const " + scalar(t.dtype) + "* p)";
   if (is_wide(t)) {
     by_parts(signature, t, "r.part[#] = " + load(part(t)) + "(p + @)", "r");
     return name;
   }
-  text_ += "static inline " + signature + " {\n  " + T + " v = MAKE(" + T + ", 0);\n";
+  const std::string zero = "MAKE(" + T + ", 0)";
+  if (stored_lanes(t.lanes) > t.lanes) {
+    const std::string masked = load_masked(t) + "(p, 0, " + own_lanes(mask_for(t)) + ", " + zero + ")";
+    text_ += "INLINE " + signature + " { return " + masked + "; }\n";
+    return name;
+  }
+  text_ += "INLINE " + signature + " {\n  " + T + " v = " + zero + ";\n";
   if (t.is_mask())
     text_ += for_lanes(t.lanes) + "LANE(v, i) = (" + lane_type(t) + ")-(p[i] != 0);\n";
   else
-    text_ += "  COPY(&v, p, " + n + " * sizeof *p);\n";
+    text_ += "  COPY(&v, p, " + number(t.lanes) + " * sizeof *p);\n";
   text_ += "  return v;\n}\n";
   return name;
 }
 
 std::string CPrelude::store(const CType& t) {
-  const std::string T = type(t), name = T + "_store", n = number(t.lanes);
+  const std::string T = type(t), name = T + "_store";
   if (!define(name)) return name;
   const std::string signature = "void " + name + "(" + scalar(t.dtype) + "* p, " + T + " v)";
   if (is_wide(t)) {
     by_parts(signature, t, store(part(t)) + "(p + @, v.part[#])", "");
     return name;
   }
-  text_ += "static inline " + signature + " {\n";
+  if (stored_lanes(t.lanes) > t.lanes) {
+    const std::string masked = store_masked(t) + "(p, 0, v, " + own_lanes(mask_for(t)) + ")";
+    text_ += "INLINE " + signature + " { " + masked + "; }\n";
+    return name;
+  }
+  text_ += "INLINE " + signature + " {\n";
   if (t.is_mask())
     text_ += for_lanes(t.lanes) + "p[i] = LANE(v, i) != 0;\n}\n";
   else
-    text_ += "  COPY(p, &v, " + n + " * sizeof *p);\n}\n";
+    text_ += "  COPY(p, &v, " + number(t.lanes) + " * sizeof *p);\n}\n";
   return name;
+}
+
+/// The statement that clears the padding of mask `g`, or nothing when there is none. Padding is masked rather than
+/// left out of the loop, because only a loop over all stored lanes becomes one masked instruction.
+std::string CPrelude::clear_padding(const CType& mask) {
+  if (stored_lanes(mask.lanes) == mask.lanes) return "";
+  return "  g = " + vector_op(Ops::And, mask, mask) + "(g, " + own_lanes(mask) + ");\n";
 }
 
 std::string CPrelude::load_masked(const CType& t) {
   const CType mask = mask_for(t);
-  const std::string T = type(t), M = type(mask), name = T + "_load_masked", n = number(t.lanes);
+  const std::string T = type(t), M = type(mask), name = T + "_load_masked", n = number(stored_lanes(t.lanes));
   if (!define(name)) return name;
   const std::string signature =
       T + " " + name + "(const " + scalar(t.dtype) + "* p, int64_t at, " + M + " g, " + T + " v)";
@@ -213,23 +259,26 @@ std::string CPrelude::load_masked(const CType& t) {
     return name;
   }
   const std::string value = t.is_mask() ? "-(p[at + i] != 0)" : "p[at + i]";
-  text_ += "static inline " + signature + " {\n  " + lane_type(mask) + " m[" + n + "];\n  " + lane_type(t) + " r[" + n +
-           "];\n  COPY(m, &g, sizeof m);\n  COPY(r, &v, sizeof r);\n" + for_lanes(t.lanes) + "r[i] = m[i] ? (" +
-           lane_type(t) + ")" + value + " : r[i];\n  COPY(&v, r, sizeof r);\n  return v;\n}\n";
+  std::string clear = clear_padding(mask);
+  if (stored_lanes(mask.lanes) * mask.mask_bytes <= 64) clear += "  OPAQUE(g);\n";
+  text_ += "INLINE " + signature + " {\n" + clear + "  " + lane_type(mask) + " m[" + n + "];\n  " + lane_type(t) +
+           " r[" + n + "];\n  COPY(m, &g, sizeof m);\n  COPY(r, &v, sizeof r);\n" + for_lanes(stored_lanes(t.lanes)) +
+           "r[i] = m[i] ? (" + lane_type(t) + ")" + value + " : r[i];\n  COPY(&v, r, sizeof r);\n  return v;\n}\n";
   return name;
 }
 
 std::string CPrelude::store_masked(const CType& t) {
   const CType mask = mask_for(t);
-  const std::string T = type(t), M = type(mask), name = T + "_store_masked", n = number(t.lanes);
+  const std::string T = type(t), M = type(mask), name = T + "_store_masked", n = number(stored_lanes(t.lanes));
   if (!define(name)) return name;
   const std::string signature = "void " + name + "(" + scalar(t.dtype) + "* p, int64_t at, " + T + " v, " + M + " g)";
   if (is_wide(t)) {
     by_parts(signature, t, store_masked(part(t)) + "(p, at + @, v.part[#], g.part[#])", "");
     return name;
   }
-  text_ += "static inline " + signature + " {\n  " + lane_type(mask) + " m[" + n + "];\n  " + lane_type(t) + " x[" + n +
-           "];\n  COPY(m, &g, sizeof m);\n  COPY(x, &v, sizeof x);\n" + for_lanes(t.lanes) +
+  const std::string clear = clear_padding(mask);
+  text_ += "INLINE " + signature + " {\n" + clear + "  " + lane_type(mask) + " m[" + n + "];\n  " + lane_type(t) +
+           " x[" + n + "];\n  COPY(m, &g, sizeof m);\n  COPY(x, &v, sizeof x);\n" + for_lanes(stored_lanes(t.lanes)) +
            "if (m[i]) p[at + i] = " + (t.is_mask() ? "x[i] != 0" : "x[i]") + ";\n}\n";
   return name;
 }
@@ -242,7 +291,7 @@ std::string CPrelude::slice(const CType& from, const CType& to, int64_t first) {
   std::string value = make(to, lanes);
   if (is_wide(from) && part(from).lanes == to.lanes && first % to.lanes == 0)
     value = "v.part[" + number(first / to.lanes) + "]";
-  text_ += "static inline " + T + " " + name + "(" + F + " v) { return " + value + "; }\n";
+  text_ += "INLINE " + T + " " + name + "(" + F + " v) { return " + value + "; }\n";
   return name;
 }
 
@@ -254,9 +303,8 @@ std::string CPrelude::convert(const CType& to, const CType& from) {
     by_parts(T + " " + name + "(" + F + " a)", to, "r.part[#] = " + convert(part(to), part(from)) + "(a.part[#])", "r");
     return name;
   }
-  text_ += "static inline " + T + " " + name + "(" + F +
-           " a) {\n#ifdef __GNUC__\n  return __builtin_convertvector(a, " + T + ");\n#else\n  " + T + " v = MAKE(" + T +
-           ", 0);\n" + for_lanes(to.lanes) + "LANE(v, i) = (" + lane_type(to) +
+  text_ += "INLINE " + T + " " + name + "(" + F + " a) {\n#ifdef __GNUC__\n  return __builtin_convertvector(a, " + T +
+           ");\n#else\n  " + T + " v = MAKE(" + T + ", 0);\n" + for_lanes(to.lanes) + "LANE(v, i) = (" + lane_type(to) +
            ")LANE(a, i);\n  return v;\n#endif\n}\n";
   return name;
 }
@@ -273,22 +321,21 @@ std::string CPrelude::select(const CType& t) {
              "a.part[#] = " + select(part(t)) + "(c.part[#], a.part[#], b.part[#])", "a");
     return name;
   }
-  text_ += "static inline " + T + " " + name + "(" + M + " c, " + T + " a, " + T +
-           " b) {\n#ifdef __GNUC__\n  return (" + T + ")(((" + U + ")a & (" + U + ")c) | ((" + U + ")b & ~(" + U +
-           ")c));\n#else\n" + for_lanes(t.lanes) +
+  text_ += "INLINE " + T + " " + name + "(" + M + " c, " + T + " a, " + T + " b) {\n#ifdef __GNUC__\n  return (" + T +
+           ")(((" + U + ")a & (" + U + ")c) | ((" + U + ")b & ~(" + U + ")c));\n#else\n" + for_lanes(t.lanes) +
            "if (!LANE(c, i)) LANE(a, i) = LANE(b, i);\n  return a;\n#endif\n}\n";
   return name;
 }
 
 /// Body of a function of `count` operands that computes `expression` of x[i], y[i], z[i] lane by lane.
 std::string CPrelude::lane_loop(const CType& result, const CType& operand, int count, const std::string& expression) {
-  const std::string T = type(result), n = number(result.lanes);
+  const std::string T = type(result), n = number(stored_lanes(result.lanes));
   const std::string element = lane_type(operand);
   std::string body = "  " + element;
   for (int k = 0; k < count; ++k) body += std::string(k > 0 ? ", " : " ") + "xyz"[k] + "[" + n + "]";
   body += ";\n  " + lane_type(result) + " r[" + n + "];\n";
   for (int k = 0; k < count; ++k) body += std::string("  COPY(") + "xyz"[k] + ", &" + "abc"[k] + ", sizeof x);\n";
-  body += for_lanes(result.lanes) + "r[i] = " + expression + ";\n";
+  body += for_lanes(stored_lanes(result.lanes)) + "r[i] = " + expression + ";\n";
   return body + "  " + T + " v = MAKE(" + T + ", 0);\n  COPY(&v, r, sizeof r);\n  return v;\n";
 }
 
@@ -314,13 +361,13 @@ std::string CPrelude::vector_op(Ops op, const CType& result, const CType& operan
     const std::string one = operand.is_mask() ? "(" + lane_type(result) + ")(x[i] != 0)"
                                               : scalar_cast(result.dtype, operand.dtype) + "(x[i])";
     if (define(name))
-      text_ += "static inline " + T + " " + name + "(" + V + " a) {\n" + lane_loop(result, operand, 1, one) + "}\n";
+      text_ += "INLINE " + T + " " + name + "(" + V + " a) {\n" + lane_loop(result, operand, 1, one) + "}\n";
     return name;
   }
   if (op == Ops::Bitcast) {
     const std::string name = T + "_as_" + V;
     if (define(name))
-      text_ += "static inline " + T + " " + name + "(" + V + " a) { union { " + V + " from; " + T +
+      text_ += "INLINE " + T + " " + name + "(" + V + " a) { union { " + V + " from; " + T +
                " to; } u = {a}; return u.to; }\n";
     return name;
   }
@@ -333,11 +380,15 @@ std::string CPrelude::vector_op(Ops op, const CType& result, const CType& operan
     expression = "(" + lane_type(result) + ")-(" + scalar_op(op, to, element, lanes) + ")";
   else
     expression = scalar_op(op, to, element, lanes);
+  if (is_int(element) && (op == Ops::Div || op == Ops::Mod) &&
+      stored_lanes(result.lanes) > result.lanes) // other lanes may divide by zero
+    expression = "i < " + number(result.lanes) + " ? " + expression + " : 0";
   const std::string loop = lane_loop(result, operand, count, expression);
   if (!define(name)) return name;
-  std::string signature = "static inline " + T + " " + name + "(";
+  std::string signature = "INLINE " + T + " " + name + "(";
   for (int k = 0; k < count; ++k) signature += (k > 0 ? ", " : "") + V + " " + "abc"[k];
   text_ += signature + ") {\n";
+  if (op == Ops::Fma) text_ += native_fma(operand);
   if (form.vector) {
     text_ += "#ifdef __GNUC__\n  return " + fill(form.vector, nullptr, T, "", U, false) + ";\n#else\n" + loop +
              "#endif\n}\n";
@@ -358,8 +409,8 @@ std::string CPrelude::bits_to_float(DType t) { return scalar_bitcast(t, unsigned
 std::string CPrelude::scalar_bitcast(DType to, DType from) {
   const std::string name = token(to) + "_as_" + token(from);
   if (define(name))
-    text_ += "static inline " + scalar(to) + " " + name + "(" + scalar(from) + " a) { union { " + scalar(from) +
-             " from; " + scalar(to) + " to; } u = {a}; return u.to; }\n";
+    text_ += "INLINE " + scalar(to) + " " + name + "(" + scalar(from) + " a) { union { " + scalar(from) + " from; " +
+             scalar(to) + " to; } u = {a}; return u.to; }\n";
   return name;
 }
 
@@ -372,9 +423,9 @@ std::string CPrelude::scalar_cast(DType to, DType from) {
   const std::string high = "0x1p" + number(bits) + suffix, low = is_signed(to) ? "-" + high : "0.0" + suffix;
   const std::string max = bits == 64 ? "UINT64_MAX" : bits == 63 ? "INT64_MAX" : number((int64_t{1} << bits) - 1);
   const std::string min = is_signed(to) ? "(-" + max + " - 1)" : "0";
-  text_ += "static inline " + T + " " + name + "(" + F + " x) {\n  " + T + " v = (" + T + ")(x >= " + low + " && x < " +
-           high + " ? x : 0);\n  v = x < " + low + " ? (" + T + ")" + min + " : v;\n  return x >= " + high + " ? (" +
-           T + ")" + max + " : v;\n}\n";
+  text_ += "INLINE " + T + " " + name + "(" + F + " x) {\n  " + T + " v = (" + T + ")(x >= " + low + " && x < " + high +
+           " ? x : 0);\n  v = x < " + low + " ? (" + T + ")" + min + " : v;\n  return x >= " + high + " ? (" + T + ")" +
+           max + " : v;\n}\n";
   return name;
 }
 

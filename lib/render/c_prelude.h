@@ -58,6 +58,8 @@ private:
   void by_parts(const std::string& signature, const CType& t, const std::string& call, const char* result);
   bool define(const std::string& name) { return defined_.insert(name).second; }
   std::string lane_type(const CType& t) const;
+  std::string own_lanes(const CType& mask);
+  std::string clear_padding(const CType& mask);
   std::string convert(const CType& to, const CType& from);
   std::string lane_loop(const CType& result, const CType& operand, int count, const std::string& expression);
 

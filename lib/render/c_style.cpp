@@ -21,12 +21,14 @@ constexpr const char* kHead = R"(#include <stdint.h>
 #define LANE(v, i) (v)[i]
 #define MAKE(T, ...) ((T){__VA_ARGS__})
 #define COPY(to, from, n) __builtin_memcpy(to, from, n)
+#define INLINE static inline __attribute__((always_inline))
 #else
 #define VECTOR(name, T, n) typedef struct { T lane[n]; } name
 #define LANE(v, i) (v).lane[i]
 #define MAKE(T, ...) ((T){{__VA_ARGS__}})
 #define COPY(to, from, n) \
   for (unsigned at = 0; at < (unsigned)(n); ++at) ((unsigned char*)(to))[at] = ((const unsigned char*)(from))[at]
+#define INLINE static inline
 #define LIBRARY(name) float name##f(float); double name(double);
 LIBRARY(fabs) LIBRARY(sqrt) LIBRARY(floor) LIBRARY(ceil) LIBRARY(trunc) LIBRARY(rint)
 float fmaf(float, float, float);
@@ -45,6 +47,17 @@ double fma(double, double, double);
 #define __builtin_roundeven rint
 #define __builtin_fmaf fmaf
 #define __builtin_fma fma
+#endif
+// gcc 12 turns a masked load into a blend where it knows the mask, and so reads what is masked off.
+#ifdef __AVX512VL__
+#define OPAQUE(mask) __asm__("" : "+v"(mask))
+#else
+#define OPAQUE(mask) (void)0
+#endif
+#ifdef __has_builtin
+#define HAS(name) __has_builtin(name)
+#else
+#define HAS(name) 0
 #endif
 struct tgrt_kernel_args {
   void* const* bufs;

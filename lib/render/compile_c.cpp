@@ -29,6 +29,7 @@ namespace {
 constexpr const char* kFlags[] = {
     "-std=c11",
     "-O2",
+    "-fvect-cost-model=dynamic",
     "-fPIC",
     "-fvisibility=hidden",
     "-ffreestanding",

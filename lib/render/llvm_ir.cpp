@@ -141,7 +141,8 @@ std::string LlvmPrinter::operand(RowId id) const {
   }
   if (x.kind == RowKind::Iota) {
     std::string all = "<";
-    for (int i = 0; i < x.lanes; ++i) all += (i > 0 ? ", i64 " : "i64 ") + std::to_string(i);
+    for (int i = 0; i < x.lanes; ++i)
+      all += (i > 0 ? ", " : "") + std::string(scalar_type(x.dtype)) + " " + std::to_string(i);
     return all + ">";
   }
   return "%v" + std::to_string(id);

@@ -68,7 +68,30 @@ RowId RowBuilder::extract(RowId x, int lane) {
   return emit({.kind = RowKind::Extract, .dtype = from.dtype, .lanes = 1, .imm = lane, .args = {x}});
 }
 
+/// The row that an op on constants or with a neutral operand is, or -1. Integers and bool only: floats are folded by
+/// rules, which know the numerics asked for.
+RowId RowBuilder::folded(Ops op, DType result, const std::vector<RowId>& args) {
+  if (!is_int(result) && result != DType::Bool) return -1;
+  if (args.size() != 2 || is_float(dtype(args[0])) || !(is_const(args[0]) || is_const(args[1]))) return -1;
+  const bool first = is_const(args[0]);
+  const uint64_t value = inst(args[first ? 0 : 1]).bits;
+  const RowId other = args[first ? 1 : 0];
+  const int n = std::max(lanes(args[0]), lanes(args[1]));
+  const uint64_t ones = result == DType::Bool ? 1 : ~uint64_t{0} >> (64 - width(result));
+  if (op == Ops::And && value == 0) return constant(result, 0, n);
+  if (op == Ops::Or && value == ones) return constant(result, ones, n);
+  const bool neutral = (op == Ops::And && value == ones) || (op == Ops::Or && value == 0) ||
+                       (op == Ops::Add && value == 0) || (op == Ops::Mul && value == 1);
+  if (neutral) return splat(other, n);
+  if (!is_const(args[0]) || !is_const(args[1])) return -1;
+  const uint64_t a = inst(args[0]).bits, b = inst(args[1]).bits;
+  if (op == Ops::Add) return constant(result, a + b, n);
+  if (op == Ops::Mul) return constant(result, a * b, n);
+  return -1;
+}
+
 RowId RowBuilder::alu(Ops op, DType result, std::vector<RowId> args) {
+  if (const RowId known = folded(op, result, args); known >= 0) return known;
   int n = 1;
   for (const RowId arg : args) n = std::max(n, lanes(arg));
   for (size_t i = 0; i < args.size(); ++i)
@@ -106,8 +129,9 @@ RowId RowBuilder::elementwise(Ops op, DType result, std::span<const RowId> args,
     break;
   default: break;
   }
+  const size_t before = code_.insts.size();
   const RowId id = alu(op, result, {args.begin(), args.end()});
-  code_.insts[static_cast<size_t>(id)].no_wrap = facts.no_wrap;
+  if (static_cast<size_t>(id) >= before) code_.insts[static_cast<size_t>(id)].no_wrap = facts.no_wrap;
   return id;
 }
 
@@ -202,6 +226,8 @@ RowId RowBuilder::cast(RowId x, DType to) {
   }
   if (is_half(from)) return cast(from_half(x), to);
   if (is_half(to)) return to_half(x, to);
+  if (inst(x).kind == RowKind::Iota && is_int(to) && byte_size(to) >= 4)
+    return emit({.kind = RowKind::Iota, .dtype = to, .lanes = lanes(x)});
   return alu(Ops::Cast, to, {x});
 }
 

@@ -45,6 +45,7 @@ public:
 
 private:
   RowId alu(Ops op, DType dtype, std::vector<RowId> args);
+  RowId folded(Ops op, DType dtype, const std::vector<RowId>& args);
   RowId where(RowId cond, RowId a, RowId b) { return alu(Ops::Where, dtype(a), {cond, a, b}); }
   RowId extremum(Ops op, RowId a, RowId b);
   RowId division(Ops op, RowId a, RowId b, Facts facts);

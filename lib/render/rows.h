@@ -22,7 +22,7 @@ using RowId = int32_t;
 ///   - Cast is between bool, integers, f32 and f64 (f16 too, when RowOptions::native_f16) and follows ops.def.
 enum class RowKind : uint8_t {
   Const,   ///< `bits` in every lane
-  Iota,    ///< index 0, 1, … lanes-1
+  Iota,    ///< integers 0, 1, … lanes-1
   Var,     ///< args->vars[imm]
   Alu,     ///< `op` of args; Cast and Bitcast convert args[0] to dtype
   Splat,   ///< scalar args[0] in every lane
