@@ -5,7 +5,7 @@
 // compute in f32 and round once more, which equals one correct rounding for + - * / sqrt because f32 has more than 2p+2
 // bits (Figueroa 1995); products and quotients of bf16 can fall below f32's normal range and go through f64. f64 → 16
 // bits goes through f32 rounded to odd, which makes the second rounding exact (Boldo and Melquiond 2008). Not handled:
-// Fma on 16-bit floats and float Mod (the caller reports them).
+// Fma on 16-bit floats and float Mod, which decompositions take apart for every target (the caller reports them).
 #include "render/row_builder.h"
 
 #include <bit>

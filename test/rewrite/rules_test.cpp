@@ -31,6 +31,7 @@ TEST(Rules, IndexLinear) { check_table(index_linear()); }
 TEST(Rules, Divmod) { check_table(divmod()); }
 TEST(Rules, Gates) { check_table(gates()); }
 TEST(Rules, DecomposeBasic) { check_table(decompose_basic()); }
+TEST(Rules, DecomposeFloats) { check_table(decompose_floats()); }
 TEST(Rules, DecomposeTranscendental) { check_table(decompose_transcendental()); }
 TEST(Rules, DecomposeHalf) { check_table(decompose_half()); }
 TEST(Rules, FormFma) {

@@ -19,6 +19,9 @@ constexpr Cap X{0}, Y{1}, Z{2};
 
 bool is_wide_float(DType t) { return t == DType::F32 || t == DType::F64; }
 Pat wide(const Pat& p) { return p.where_dtype(dtype_mask(is_wide_float)); }
+Pat halves(const Pat& p) {
+  return p.where_dtype(dtype_mask([](DType t) { return is_float(t) && byte_size(t) == 2; }));
+}
 Ref both(Ref a, Ref b) { return logical_and(a, b); }
 Ref zero_of(Ref x) { return const_like(x, 0); }
 Ref is_zero(Ref x) { return binary(Ops::Eq, x, zero_of(x)); }
@@ -127,6 +130,24 @@ Ref mod_float(Match& m) {
   return real::with_sign_of(cast(where(defined, r, nan), x->dtype), x);
 }
 
+/// Exact: the remainder of two numbers of a format is a number of the format.
+Ref mod_half(Match& m) {
+  return cast(binary(Ops::Mod, cast(m[X], DType::F32), cast(m[Y], DType::F32)), m.root()->dtype);
+}
+
+// ---- fused 16-bit floats --------------------------------------------------------------------------------------------
+/// The product is exact in f64. What the sum loses goes into its last bit (round to odd), for the last rounding to see.
+Ref fma_half(Match& m) {
+  const Ref p = cast(m[X], DType::F64) * cast(m[Y], DType::F64), z = cast(m[Z], DType::F64);
+  const Ref s = p + z, part = s - p, lost = (p - (s - part)) + (z - part);
+  const Ref up = lt(zero_of(lost), lost), down = negative(lost), bits = bitcast(s, DType::I64);
+  const Ref shrink = binary(Ops::Ne, down, negative(s));
+  const Ref truncated = where(shrink, bits - const_like(bits, 1), bits);
+  const Ref odd = binary(Ops::Or, truncated, bits->ctx->constant_int(DType::I64, 1));
+  const Ref inexact = binary(Ops::Or, up, down); // neither for infinity and NaN
+  return cast(bitcast(where(inexact, odd, bits), DType::F64), m.root()->dtype);
+}
+
 /// z - x*y; the sign goes into a constant factor where there is one.
 Ref subtract_product(Match& m) {
   const std::optional<double> c = const_float(m[Y]);
@@ -167,10 +188,20 @@ const PatternMatcher& decompose_basic() {
           {"floordiv", ints(floordiv(X, Y)), floordiv_rule},
           {"floormod", ints(floormod(X, Y)), floormod_rule},
           {"mod-int", ints(Pat(X) % Y), mod_int},
-          {"mod-float", of_dtype(DType::F32, Pat(X) % Y), mod_float},
-          {"mod-double", of_dtype(DType::F64, Pat(X) % Y), mod_float},
       },
       kSameValue);
+  return rules;
+}
+
+const PatternMatcher& decompose_floats() {
+  static const PatternMatcher rules("decompose-floats",
+                                    {
+                                        {"mod-float", of_dtype(DType::F32, Pat(X) % Y), mod_float},
+                                        {"mod-double", of_dtype(DType::F64, Pat(X) % Y), mod_float},
+                                        {"mod-half", halves(Pat(X) % Y), mod_half},
+                                        {"fma-half", halves(op(Ops::Fma, {X, Y, Z})), fma_half},
+                                    },
+                                    kSameValue);
   return rules;
 }
 
@@ -199,6 +230,7 @@ PatternMatcher decompositions(const TargetInfo& target) {
   const bool all_types = target.supports(DType::F16) && target.supports(DType::BF16);
   for (const Rule& rule : decompose_half().rules())
     if (rule.name == "lacking-op" || !all_types) rules.push_back(rule);
+  for (const Rule& rule : decompose_floats().rules()) rules.push_back(rule);
   add(lacking(decompose_transcendental(), target));
   add(lacking(decompose_basic(), target));
   return PatternMatcher("decompositions", std::move(rules));

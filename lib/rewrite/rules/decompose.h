@@ -21,6 +21,8 @@ Ref decompose(Ref kernel, PassContext& context);
 /// The tables behind `decompositions`, for tests: rule by rule, whatever a target has.
 const PatternMatcher& decompose_basic();
 const PatternMatcher& decompose_transcendental();
+/// For every target: a target's bit for Mod speaks of integers, its bit for Fma of f32 and f64.
+const PatternMatcher& decompose_floats();
 const PatternMatcher& decompose_half();
 
 } // namespace tgc
