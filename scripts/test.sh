@@ -91,7 +91,15 @@ if [ "$quick" -eq 0 ]; then
   build asan && run_tests asan -LE 'suite|layout'
   build tsan --target test_runtime && run_tests tsan -R '^runtime$'
 fi
+# Every ONNX test compiled for cpu:llvm and for cpu:c must give the same bits.
+targets_agree() {
+  scripts/onnx_suite.sh build/release --against cpu:c --csv build/release/onnx-suite-against-c.csv
+  local code=$?
+  [ "$code" -eq 77 ] || return "$code"
+}
+
 if [ "$full" -eq 1 ]; then
+  step targets-agree targets_agree
   build clang && run_tests clang -LE 'suite|layout'
   step tidy scripts/tidy.sh --all
 fi

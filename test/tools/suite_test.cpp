@@ -117,6 +117,18 @@ TEST(SuiteDifference, IntegersMustBeEqual) {
   EXPECT_EQ(difference(large, large, 1e-3, 1e-7), "");
 }
 
+TEST(SuiteDifference, OfTwoTargetsIsOfBits) {
+  EXPECT_EQ(bit_difference(floats({1, 0.0, kNaN}), floats({1, 0.0, -kNaN})), "");
+  EXPECT_EQ(bit_difference(floats({1, -0.0}), floats({1, 0.0})), "[1] is -0, expected 0");
+  EXPECT_EQ(bit_difference(floats({1.0000001}), floats({1})), "1 of 1 elements differ; [0] is 1.00000012, expected 1");
+  const auto gives = [](double x) { return [x](const std::string&, const Feed&) { return std::vector{floats({x})}; }; };
+  const Case test = fake("any");
+  EXPECT_EQ(both(gives(2), gives(2), "cpu:c")("any", Feed(test))[0].at(0), 2);
+  EXPECT_EQ(run_case(test, both(gives(2), gives(3), "cpu:c")).status, Status::Wrong);
+  EXPECT_EQ(run_case(test, both(gives(2), gives(3), "cpu:c")).detail,
+            "output 0 against cpu:c: 1 of 1 elements differ; [0] is 2, expected 3");
+}
+
 TEST(SuiteDifference, TypesAndShapesMustBeEqual) {
   EXPECT_EQ(difference(tensor_of(DType::F64, {1}, {1}), floats({1}), 1e-3, 1e-7), "type f64, expected f32");
   EXPECT_EQ(difference(tensor_of(DType::F32, {1, 1}, {1}), floats({1}), 1e-3, 1e-7), "shape [1,1], expected [1]");

@@ -71,6 +71,17 @@ std::vector<std::string> input_names(const std::string& model);
 /// `atol + rtol * |expected|`, NaN equals NaN; integers and bool must be equal.
 std::string difference(const HostTensor& actual, const HostTensor& expected, double rtol, double atol);
 
+/// Why `actual` is not `expected` bit for bit, where any NaN equals any other: "" when it is, else one line.
+std::string bit_difference(const HostTensor& actual, const HostTensor& expected);
+
+/// Two backends that should agree gave different bits.
+struct BackendsDiffer : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+/// Gives what `first` gives, after comparing it bit for bit with what `second` gives; `name` is the second's in errors.
+/// errors: BackendsDiffer, and what both throw.
+Backend both(Backend first, Backend second, const std::string& name);
+
 /// Runs one case in this process; every failure is a verdict.
 Verdict run_case(const Case& test, const Backend& backend);
 

@@ -4,6 +4,7 @@
 // carry no inputs: they are fed arange(n)/n, and DenseNet-121 has twice the tolerance, both as onnx does.
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 
 #include "tgc-onnx-suite/case.h"
 #include "uop/diag.h"
@@ -96,9 +97,36 @@ HostTensor Feed::ramp(const Port& declared) const {
   return tensor;
 }
 
+std::string bit_difference(const HostTensor& actual, const HostTensor& expected) {
+  if (const std::string why = difference(actual, expected, 0, 0); !why.empty()) return why;
+  const auto width = static_cast<size_t>(byte_size(expected.dtype));
+  for (int64_t i = 0; i < expected.numel(); ++i) { // equal as numbers: zeros may still differ in sign
+    const size_t at = static_cast<size_t>(i) * width;
+    if (std::memcmp(actual.data.data() + at, expected.data.data() + at, width) == 0) continue;
+    if (is_float(expected.dtype) && std::isnan(expected.at(i))) continue;
+    return "[" + std::to_string(i) + "] is " + element_text(actual, i) + ", expected " + element_text(expected, i);
+  }
+  return "";
+}
+
+Backend both(Backend first, Backend second, const std::string& name) {
+  return [=](const std::string& model, const Feed& feed) {
+    std::vector<HostTensor> outputs = first(model, feed);
+    const std::vector<HostTensor> others = second(model, feed);
+    if (outputs.size() != others.size()) throw BackendsDiffer("another number of outputs than " + name);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const std::string why = bit_difference(outputs[i], others[i]);
+      if (!why.empty()) throw BackendsDiffer("output " + std::to_string(i) + " against " + name + ": " + why);
+    }
+    return outputs;
+  };
+}
+
 Verdict run_case(const Case& test, const Backend& backend) {
   try {
     return judge(test, backend(test.model, Feed(test)));
+  } catch (const BackendsDiffer& error) {
+    return {Status::Wrong, error.what()};
   } catch (const CompileError& error) {
     return verdict_of(error);
   } catch (const std::exception& error) {

@@ -48,7 +48,8 @@ Exit run(Options options) {
     return Exit::Ok;
   }
   options.run.progress = isatty(STDERR_FILENO) != 0;
-  const Backend backend = find_backend(options.backend, options.target);
+  Backend backend = find_backend(options.backend, options.target);
+  if (!options.against.empty()) backend = both(backend, find_backend("compiled", options.against), options.against);
   const std::vector<Case> cases = find_cases(options.folder, options.filter);
   const std::vector<Verdict> verdicts = run_cases(cases, backend, options.run);
   if (!options.csv.empty()) write_text(options.csv, csv_text(cases, verdicts));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The command line of tgc-onnx-suite: `--name=value` or `--name value`, one folder. Ten options do not need a package.
+// The command line of tgc-onnx-suite: `--name=value` or `--name value`, one folder. Eleven options do not need a
+// package.
 #include "tgc-onnx-suite/options.h"
 
 #include "nearest_name.h"
@@ -26,6 +27,8 @@ constexpr Row kRows[] = {
     {"--filter", "GLOB    only tests that match: 'test_conv*' or 'light/*'", &Options::filter, nullptr, nullptr},
     {"--backend", "NAME   compiled (default) or eval, the reference interpreter", &Options::backend, nullptr, nullptr},
     {"--target", "TARGET  as tgc --target (default: cpu)", &Options::target, nullptr, nullptr},
+    {"--against", "TARGET  compile for TARGET too; outputs that differ in a bit are wrong", &Options::against, nullptr,
+     nullptr},
     {"--scoreboard", "FILE  fail when a listed test no longer passes, or any is wrong or crashes", &Options::scoreboard,
      nullptr, nullptr},
     {"--update", "add the tests that newly pass to the scoreboard", nullptr, nullptr, &Options::update},

@@ -12,6 +12,7 @@ struct Options {
   std::string folder; ///< holds node/, simple/, …
   std::string csv;    ///< empty: no CSV
   std::string filter, backend = "compiled", target = "cpu";
+  std::string against;    ///< a second target that must give the same bits; empty: none
   std::string scoreboard; ///< empty: none
   bool update = false;    ///< write the scoreboard with the new passes
   bool help = false;
