@@ -125,6 +125,30 @@ TEST(Compile, FailuresNameTheKernel) {
             std::string::npos);
 }
 
+/// PATH without any program, for the life of the object.
+class EmptyPath {
+public:
+  EmptyPath() : old_(std::getenv("PATH")) { setenv("PATH", "/nowhere", 1); }
+  ~EmptyPath() { setenv("PATH", old_.c_str(), 1); }
+  EmptyPath(const EmptyPath&) = delete;
+  EmptyPath& operator=(const EmptyPath&) = delete;
+
+private:
+  std::string old_;
+};
+
+TEST(Compile, WithoutACCompilerSaysSo) {
+  const TargetSpec spec = spec_of("c", "x86-64");
+  const Renderer& r = find_renderer(spec);
+  const EmptyPath path;
+  EXPECT_FALSE(r.probe().ok);
+  EXPECT_EQ(r.probe().reason, "no program `cc` in PATH");
+  const KernelSource kernel{"any", "void any(void) {}\n"};
+  EXPECT_EQ(message_of([&] { r.compile({&kernel, 1}, r.target(spec), 1); }),
+            "error TGC-E404: cpu:c needs the program `cc`, which is not in PATH\n"
+            "  note: Install one (apt-get install gcc), or use --target=cpu, which needs none.\n");
+}
+
 TEST(Compile, AnImportIsRefused) {
   const TargetSpec spec = spec_of("llvm", "x86-64");
   const Renderer& r = find_renderer(spec);
