@@ -111,7 +111,15 @@ Ref matmul(Ref a, Ref b) {
 
 Ref windows(Ref x, const std::vector<Window>& axes) {
   int64_t first = x->rank() - static_cast<int64_t>(axes.size());
-  for (size_t i = 0; i < axes.size(); ++i) x = window_axis(x, first + static_cast<int64_t>(i), axes[i]);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    Ref size = dim(x, first + static_cast<int64_t>(i));
+    if (!dim_int(size) && size->lo < axes[i].span() - axes[i].stride) // the result's extent could be negative
+      fail(ErrorCode::E209,
+           "a window of " + std::to_string(axes[i].span()) + " elements does not fit " +
+               shape_text(std::vector<Ref>{size}) + ", which may be as small as " + std::to_string(size->lo),
+           "bound the model's dim from below: --dim NAME=LO..HI");
+    x = window_axis(x, first + static_cast<int64_t>(i), axes[i]);
+  }
   return x;
 }
 

@@ -29,6 +29,11 @@ double trips(Ref kernel) {
   return n;
 }
 
+bool reads_var(Ref kernel) {
+  std::vector<Ref> order = toposort(kernel);
+  return std::any_of(order.begin(), order.end(), [](Ref n) { return n->is(Ops::Var); });
+}
+
 bool folds(Ref call) {
   if (!call->src[1]->is(Ops::Buffer) || call->src.size() < 3) return false;
   double source = 0;
@@ -37,7 +42,7 @@ bool folds(Ref call) {
     source += bytes(argument).value_or(0);
   }
   std::optional<double> result = bytes(call->src[1]);
-  return result && *result <= source && trips(call->src[0]) <= kMaxTrips;
+  return result && *result <= source && !reads_var(call->src[0]) && trips(call->src[0]) <= kMaxTrips;
 }
 
 } // namespace

@@ -20,7 +20,8 @@ Fusion default_fusion(const FusionQuery& q) {
   if (q.reads > kMaxReads) return Fusion::Realize;
   double extra = q.evaluations / (q.elements > 0 ? q.elements : 1) - 1;
   if (extra * q.cost < kRecompute) return Fusion::Inline;
-  if (q.uses > 1 && !q.reduces && q.stage_bytes >= 0 && q.stage_bytes <= kStageBytes) return Fusion::Stage;
+  bool once = q.stage_evaluations <= 1.5 * q.elements;
+  if (q.uses > 1 && !q.reduces && once && q.stage_bytes >= 0 && q.stage_bytes <= kStageBytes) return Fusion::Stage;
   return Fusion::Realize;
 }
 

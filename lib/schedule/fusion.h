@@ -17,14 +17,15 @@ enum class Fusion : uint8_t {
 /// What a policy is told about one elementwise or reduce node. Sizes use the upper bounds of symbolic dims.
 struct FusionQuery {
   Ref node;
-  int64_t uses;       ///< distinct positions at which consumers read it
-  double elements;    ///< elements of the node
-  double evaluations; ///< elements computed, over all uses, if inlined
-  double cost;        ///< operations of computing one element, down to buffers and broadcasts
-  double reads;       ///< loads of one element\'s computation, likewise
-  bool reduces;       ///< computing it runs a reduction (those below a broadcast aside: they run elsewhere)
-  bool in_reduce;     ///< some use lies inside a reduction whose range its index depends on
-  double stage_bytes; ///< scratch bytes if staged; negative if it cannot be
+  int64_t uses;             ///< distinct positions at which consumers read it
+  double elements;          ///< elements of the node
+  double evaluations;       ///< elements computed, over all uses, if inlined
+  double cost;              ///< operations of computing one element, down to buffers and broadcasts
+  double reads;             ///< loads of one element\'s computation, likewise
+  bool reduces;             ///< computing it runs a reduction (those below a broadcast aside: they run elsewhere)
+  bool in_reduce;           ///< some use lies inside a reduction whose range its index depends on
+  double stage_bytes;       ///< scratch bytes if staged; negative if it cannot be
+  double stage_evaluations; ///< elements computed if staged
 };
 
 /// The scheduler's only judgement on fusion, replaceable as a whole.

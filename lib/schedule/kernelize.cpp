@@ -15,7 +15,7 @@ namespace {
 
 bool is_storage(Ref node) { return node->is(Ops::Param) || node->is(Ops::Weight) || node->is(Ops::Buffer); }
 
-/// "r_16_28_28_9_4f1a22": kind (e elementwise, r reduce), extents in nesting order ("x" if symbolic), content hash.
+/// "r_16_28_28_9_4f1a2203": kind (e elementwise, r reduce), extents in nesting order ("x" if symbolic), content hash.
 std::string kernel_name(Ref sink, const std::vector<Ref>& ranges) {
   bool reduces = std::any_of(ranges.begin(), ranges.end(), [](Ref r) { return r->s(Attr::Axis) == "reduce"; });
   std::string text = reduces ? "r" : "e";
@@ -26,7 +26,7 @@ std::string kernel_name(Ref sink, const std::vector<Ref>& ranges) {
   for (char& c : text)
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
   char digits[16];
-  std::snprintf(digits, sizeof digits, "_%06llx", static_cast<unsigned long long>(sink->hash & 0xffffff));
+  std::snprintf(digits, sizeof digits, "_%08llx", static_cast<unsigned long long>(sink->hash & 0xffffffff));
   return text + digits;
 }
 

@@ -152,13 +152,18 @@ Ref rebuild(Ref func, const std::vector<AxisChange>& changes) {
 
 Ref with_id(Ref range, int64_t id) { return range->ctx->range(range->src[0], id, range->s(Attr::Axis)); }
 
+void require_plain(const Opt& opt, Ref axis) {
+  const std::string& kind = axis->s(Attr::Axis);
+  require(kind == "loop" || kind == "reduce", opt, "the axis is already " + kind);
+}
+
 void apply_split(OptKernel& k, const Opt& opt, const std::vector<Ref>& axes) {
   Context& ctx = *k.func->ctx;
   size_t at = static_cast<size_t>(opt.args[0]);
   int64_t inner = opt.args[1];
   Ref old = axes[at], extent = old->src[0];
   require(inner > 1, opt, "the inner extent must be at least 2");
-  require(extent->ranges.empty(), opt, "the extent depends on another axis");
+  require_plain(opt, old);
   Ref step = ctx.index(inner), outer_extent = dim_floordiv(extent, step);
   bool divides = dims_equal(dim_mul(outer_extent, step), extent);
   if (!divides) outer_extent = dim_floordiv(dim_add(extent, ctx.index(inner - 1)), step);
@@ -196,9 +201,9 @@ void apply_merge(OptKernel& k, const Opt& opt, const std::vector<Ref>& axes) {
   size_t at = static_cast<size_t>(opt.args[0]);
   require(at + 1 < axes.size(), opt, "there is no next axis");
   Ref a = axes[at], b = axes[at + 1];
+  require_plain(opt, a);
   require(a->s(Attr::Axis) == b->s(Attr::Axis) && closers(k.func, a) == closers(k.func, b), opt,
           "the axes belong to different loops");
-  require(a->src[0]->ranges.empty() && b->src[0]->ranges.empty(), opt, "an extent depends on another axis");
   Ref merged = ctx.range(dim_mul(a->src[0], b->src[0]), opt.args[0], a->s(Attr::Axis));
   std::vector<AxisChange> changes = {{a, floordiv(merged, b->src[0]), {merged}, Ref()},
                                      {b, floormod(merged, b->src[0]), {}, Ref()}};
@@ -225,11 +230,25 @@ void apply_reorder(OptKernel& k, const Opt& opt, const std::vector<Ref>& axes) {
   k.func = rebuild(k.func, changes);
 }
 
+/// Refuses what scratch cannot hold: a staged value that varies along the axis is one element per position of its own
+/// index. As lanes or registers it would need one per lane; repeated in the code, copies that are hoisted would
+/// overwrite each other.
+void check_scratch(const OptKernel& k, const Opt& opt, Ref axis) {
+  for (Ref node : toposort(k.func)) {
+    Ref base = node->is(Ops::Store) ? node->src[0] : Ref();
+    while (base && base->is(Ops::After)) base = base->src[0];
+    if (!base || !base->is(Ops::Buffer)) continue;
+    bool varies = std::find(node->ranges.begin(), node->ranges.end(), axis) != node->ranges.end();
+    bool indexed =
+        std::find(node->src[1]->ranges.begin(), node->src[1]->ranges.end(), axis) != node->src[1]->ranges.end();
+    require(!varies || indexed, opt, "a staged value depends on the axis and its scratch does not");
+  }
+}
+
 void apply_axis(OptKernel& k, const Opt& opt, const std::vector<Ref>& axes) {
   size_t at = static_cast<size_t>(opt.args[0]);
   Ref old = axes[at];
-  const std::string& axis = old->s(Attr::Axis);
-  require(axis == "loop" || axis == "reduce", opt, "the axis is already " + axis);
+  require_plain(opt, old);
   if (opt.kind == Opt::Kind::Thread) {
     require(closers(k.func, old).empty(), opt, "only an output axis can be divided among threads");
     for (Ref other : axes) require(other->s(Attr::Axis) != "thread", opt, "the kernel already has a thread axis");
@@ -237,6 +256,7 @@ void apply_axis(OptKernel& k, const Opt& opt, const std::vector<Ref>& axes) {
       require(!closers(k.func, axes[i]).empty(), opt, "a thread axis must be the outermost output axis");
   } else {
     require(dim_int(old->src[0]) && old->src[0]->hi <= 256, opt, "needs a constant extent of at most 256");
+    check_scratch(k, opt, old);
   }
   if (opt.kind == Opt::Kind::Lane)
     for (Ref node : toposort(k.func))
@@ -296,11 +316,18 @@ Staging staging(const OptKernel& k, const Opt& opt, const std::vector<Ref>& axes
 
 bool listed(const Staging& s, Ref range) { return std::find(s.order.begin(), s.order.end(), range) != s.order.end(); }
 
+/// Does an index or gate of `load` hold a symbolic dim?
+bool reads_var(Ref load) {
+  std::vector<Ref> order = toposort(load->src.subspan(1));
+  return std::any_of(order.begin(), order.end(), [](Ref n) { return n->is(Ops::Var); });
+}
+
 /// pack S P…: the packed order is the row-major order of axes P, padded where an axis runs past its old extent.
 void apply_pack(OptKernel& k, const Opt& opt, const std::vector<Ref>& axes) {
   Context& ctx = *k.func->ctx;
   Staging s = staging(k, opt, axes, 1, 0);
   for (Ref r : s.load->ranges) require(listed(s, r), opt, "the index depends on an axis that is not listed");
+  require(!reads_var(s.load), opt, "what is read depends on a symbolic dim");
   Ref packed = ctx.make(Ops::Param, s.load->dtype, {s.size}, {{Attr::Slot, opt.args[0]}});
   Ref target = ctx.make(Ops::Param, s.load->dtype, {s.size}, {{Attr::Slot, int64_t{0}}});
   Ref source = ctx.make(Ops::Param, s.load->dtype, {s.load->src[0]->src[0]}, {{Attr::Slot, int64_t{1}}});
@@ -318,7 +345,7 @@ void apply_stage(OptKernel& k, const Opt& opt, const std::vector<Ref>& axes) {
   Staging s = staging(k, opt, axes, 2, axes.size());
   int64_t at = opt.args[1], slots = 0;
   require(at >= 0 && at < static_cast<int64_t>(axes.size()), opt, "there is no such axis");
-  require(*dim_int(s.size) * byte_size(s.load->dtype) <= kMaxStageBytes, opt, "the copy is larger than 1 MiB");
+  require(*dim_int(s.size) <= kMaxStageBytes / byte_size(s.load->dtype), opt, "the copy is larger than 1 MiB");
   for (Ref r : s.load->ranges)
     require(listed(s, r) ? r->i(Attr::Id) > at : r->i(Attr::Id) <= at, opt,
             "the index depends on an axis inside " + std::to_string(at) + " that is not listed, or the reverse");
@@ -391,6 +418,7 @@ void apply_opt(OptKernel& kernel, const Opt& opt) {
   bool by_axis = opt.kind != Opt::Kind::Reorder && opt.kind != Opt::Kind::Pack && opt.kind != Opt::Kind::Stage;
   if (by_axis)
     require(opt.args[0] >= 0 && opt.args[0] < static_cast<int64_t>(axes.size()), opt, "there is no such axis");
+  for (Ref axis : axes) require(axis->src[0]->ranges.empty(), opt, "an axis' extent depends on another axis");
   switch (opt.kind) {
   case Opt::Kind::Split: return apply_split(kernel, opt, axes);
   case Opt::Kind::Merge: return apply_merge(kernel, opt, axes);

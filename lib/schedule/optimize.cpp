@@ -362,6 +362,23 @@ Ref with_opts(Ref func, const std::vector<Opt>& opts) {
   return func->ctx->make(Ops::Func, DType::Void, func->src, attrs);
 }
 
+/// The same kernel under another name: one func called with different operands constant becomes several.
+Ref renamed(Ref func, const std::string& suffix) {
+  Attrs attrs = *func->attrs;
+  for (AttrItem& a : attrs)
+    if (a.key == Attr::Name) a.value = std::get<std::string>(a.value) + suffix;
+  return func->ctx->make(Ops::Func, DType::Void, func->src, attrs);
+}
+
+void require_weight(Ref call, int64_t slot) {
+  if (slot + 1 < static_cast<int64_t>(call->src.size()) && call->src[static_cast<size_t>(slot) + 1]->is(Ops::Weight))
+    return;
+  throw CompileError(Diagnostic{.code = ErrorCode::E302,
+                                .where = "kernel " + call->src[0]->s(Attr::Name),
+                                .message = "opt \"pack " + std::to_string(slot) + "\": the call passes no weight there",
+                                .note = "stage copies an operand at run time"});
+}
+
 } // namespace
 
 OptKernel optimize_kernel(Ref func, const TargetInfo& target, const std::vector<bool>& constant, bool reorder) {
@@ -392,7 +409,12 @@ Ref optimize_plan(Ref plan, const TargetInfo& target, bool reorder) {
     std::pair<Ref, std::vector<bool>> key{call->src[0], constant};
     auto known = std::find_if(done.begin(), done.end(), [&](const auto& d) { return d.first == key; });
     if (known == done.end()) {
-      done.emplace_back(key, optimize_kernel(call->src[0], target, constant, reorder));
+      OptKernel kernel = optimize_kernel(call->src[0], target, constant, reorder);
+      auto variants =
+          std::count_if(done.begin(), done.end(), [&](const auto& d) { return d.first.first == key.first; });
+      if (variants > 0) kernel.func = renamed(kernel.func, "_v" + std::to_string(variants));
+      for (const OptKernel::Packing& packing : kernel.packings) require_weight(call, packing.slot);
+      done.emplace_back(key, std::move(kernel));
       known = done.end() - 1;
     }
     std::vector<Ref> src(call->src.begin(), call->src.end());

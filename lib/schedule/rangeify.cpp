@@ -215,7 +215,8 @@ private:
                   .reads = reads_[node->id],
                   .reduces = reduces_[node->id],
                   .in_reduce = false,
-                  .stage_bytes = -1};
+                  .stage_bytes = -1,
+                  .stage_evaluations = 0};
     bool gated = false;
     for (const Use& use : s.uses) {
       q.evaluations += trips(use.ambient);
@@ -227,6 +228,7 @@ private:
     if (!outer.empty() && !gated) {
       q.stage_bytes = byte_size(node->dtype);
       for (size_t axis : private_axes(s.uses, outer)) q.stage_bytes *= upper(node->shape[axis]);
+      q.stage_evaluations = trips(outer) * q.stage_bytes / byte_size(node->dtype);
     }
     return policy_(q);
   }

@@ -11,6 +11,7 @@
 #include "rewrite/lower/linearize.h"
 #include "rewrite/lower/stage.h"
 #include "rewrite/rewrite.h"
+#include "schedule/constants.h"
 #include "schedule/memory_plan.h"
 #include "schedule/optimize.h"
 #include "schedule/rangeify.h"
@@ -221,6 +222,23 @@ TEST(Schedule, ReductionsInsideReductions) {
   EXPECT_EQ(check(g.output(g.reduce(d * d, "add", {1})).output(g.reduce(g.reduce(x, "max", {1}), "min", {0}))), 3U);
 }
 
+TEST(Schedule, RowsReadTwiceAlongTheOuterAxis) {
+  Graph g;
+  Ref e = unary(Ops::Exp, g.param({9, 64}));
+  Ref y = g.move(Ops::Shrink, e, {1, 0, 8, 64}) * g.move(Ops::Shrink, e, {0, 0, 8, 64});
+  check(g.output(y).output(g.reduce(y, "add", {0})).output(g.reduce(y, "add", {1})));
+}
+
+TEST(Schedule, ConstantsOfASymbolicDimAreNotFolded) {
+  Graph g;
+  Ref n = g.ctx.var("n", 1, 1024), x = g.param({n, g.ctx.index(64)});
+  Ref w = g.ctx.make(Ops::Weight, DType::F32, {g.ctx.index(64)}, {{Attr::Key, std::string("w")}});
+  Ref size = g.move(Ops::Expand, g.move(Ops::Reshape, cast(n, DType::F32), {1}), {64});
+  g.output(x + g.row(binary(Ops::Div, w, size), x));
+  Ref plan = mark_constants(rangeify(g.done().root));
+  for (Ref call : plan->src[0]->src) EXPECT_FALSE(is_constant_call(call));
+}
+
 TEST(Schedule, CopiesAndSecondStores) {
   Graph g;
   Ref x = g.param({5, 5}), y = x + x;
@@ -287,6 +305,11 @@ TEST(Opts, ARefusalSaysWhy) {
   EXPECT_EQ(
       refusal("stage 1 0 1"),
       "error TGC-E302: opt \"stage 1 0 1\": the index depends on an axis inside 0 that is not listed, or the reverse");
+  EXPECT_EQ(refusal("lane 0; split 0 4"), "error TGC-E302: opt \"split 0 4\": the axis is already lane");
+  EXPECT_EQ(refusal("stage 2 1 2; unroll 1"),
+            "error TGC-E302: opt \"unroll 1\": a staged value depends on the axis and its scratch does not");
+  EXPECT_EQ(refusal("stage 2 1 2; lane 1"),
+            "error TGC-E302: opt \"lane 1\": a staged value depends on the axis and its scratch does not");
   EXPECT_EQ(refusal("tile 3"),
             "error TGC-E302: opt \"tile 3\": unknown; known are split, merge, reorder, thread, unroll, "
             "upcast, lane, pack, stage");

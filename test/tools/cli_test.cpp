@@ -212,7 +212,7 @@ func @main {
          "error TGC-E301: after cannot be scheduled in a tensor graph\n"
          "  note: a tensor graph is movement, elementwise ops and reductions under stores");
   expect("tgc " + source_path("test/golden/dense.linearize.uop") + " --start-before=optimize -o x.bundle", 1,
-         "kernel pack_r_4_10_3_dc5b1d_2: error TGC-E302: opt \"lane 2\": there is no such axis");
+         "kernel pack_r_4_10_3_26dc5b1d_2: error TGC-E302: opt \"lane 2\": there is no such axis");
 }
 
 TEST_F(Cli, StandardInputIsAModel) {

@@ -170,7 +170,10 @@ Exit run_tgc(const Options& options) {
   progress.stage("render", std::to_string(sources_text(c).size()) + " bytes of source");
   BundleContents contents = assemble(c, compile);
   progress.stage("compile", std::to_string(contents.code.size()) + " bytes of code");
-  if (options.check) return Exit::Ok;
+  if (options.check) {
+    std::printf("%s: every node is supported and compiles\n", options.model.c_str());
+    return Exit::Ok;
+  }
   write_bundle(contents, options.output);
   progress.stage("write", options.output);
   return verifier.run(options.output) ? Exit::Ok : Exit::Differ;

@@ -195,6 +195,7 @@ void check_ends(const Options& o) {
 void complete(Options& o) {
   if (o.help || o.version || o.list_passes || o.list_targets) return;
   if (o.model.empty()) usage("no MODEL given");
+  if (o.output == "-") usage("-o \"-\": name a file (--emit without -o prints to standard output)");
   check_ends(o);
   if (!o.output.empty() || !writes_bundle(o)) return;
   if (o.model == "-") usage("a model from standard input needs -o FILE");

@@ -135,6 +135,7 @@ void run_pipeline(Compilation& c, const CompileOptions& options) {
 }
 
 void render(Compilation& c) {
+  c.vars = module_vars(c.module); // a pass may have simplified one away
   c.sources.clear();
   for (Ref kernel : kernels_of(c.module.root))
     c.sources.push_back({kernel->s(Attr::Name), c.renderer->render(kernel, c.target, c.vars)});

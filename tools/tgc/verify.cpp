@@ -33,9 +33,9 @@ Difference compare(const HostTensor& want, const HostTensor& got) {
   for (int64_t i = 0; i < want.numel(); ++i) {
     double a = want.at(i), b = got.at(i);
     if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-    double error = std::fabs(a - b);
-    d.worst = std::isnan(error) ? INFINITY : std::max(d.worst, error);
-    d.agrees &= error <= kRelative * std::fabs(a) + kAbsolute * d.scale;
+    double error = std::isfinite(a) && std::isfinite(b) ? std::fabs(a - b) : INFINITY;
+    d.worst = std::max(d.worst, error);
+    d.agrees &= std::isfinite(error) && error <= kRelative * std::fabs(a) + kAbsolute * d.scale;
   }
   return d;
 }
@@ -165,6 +165,8 @@ HostTensor Verifier::sample(const Module& module, const std::vector<HostTensor>&
 
 bool Verifier::run(const std::string& bundle) {
   if (how_ == Verify::None) return true;
+  for (const auto& [name, value] : vars_)
+    std::fprintf(stderr, "verify: %s = %lld\n", name.c_str(), static_cast<long long>(value));
   std::vector<HostTensor> got = run_bundle(bundle, inputs_, want_, shapes_);
   for (size_t i = 0; i < sampled_.size(); ++i) got[i] = elements(got[i], sampled_[i]);
   bool agrees = first_difference_.empty();

@@ -52,7 +52,7 @@ void record(void* user, const tgrt_step_event* event) {
 }
 
 void print_profile(const std::vector<KernelTimes>& steps, double total, size_t runs) {
-  std::printf("%10s %6s %9s %8s  %s\n", "us", "share", "GFLOP/s", "GB/s", "kernel (nodes)");
+  std::printf("%10s %6s %9s %8s  %s\n", "us", "share", "GFLOP/s", "GB/s", "kernel");
   for (const KernelTimes& step : steps)
     std::printf("%10.2f %5.1f%% %9.2f %8.2f  %s%s\n", step.median * 1e6, 100 * step.median / total,
                 step.flops / step.median * 1e-9, step.bytes / step.median * 1e-9, step.name.c_str(),

@@ -5,6 +5,7 @@
 #include "tgrun/run_model.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -209,10 +210,14 @@ void set_inputs(tgrt_context* context, const tgrt_model* model, const RunOptions
   set_vars(context, model, options, given);
   if (tgrt_prepare(context, &error) != 0) fail(options.bundle, error);
   Random random{options.seed};
+  const bool some = std::any_of(given.begin(), given.end(), [](const HostTensor& t) { return t.dtype != 0; });
   for (uint32_t i = 0; i < given.size(); ++i) {
     char* to = static_cast<char*>(tgrt_data(context, TGRT_INPUT, i, &error));
     const size_t bytes = tgrt_bytes(context, TGRT_INPUT, i, &error);
     const tgrt_tensor_info info = info_of(model, TGRT_INPUT, i);
+    if (some && given[i].dtype == 0)
+      std::fprintf(stderr, "tgrun: note: input \"%s\" is not given and takes random values (--seed %llu)\n", info.name,
+                   static_cast<unsigned long long>(options.seed));
     if (given[i].dtype != 0)
       std::memcpy(to, given[i].data.data(), bytes);
     else

@@ -54,7 +54,7 @@ public:
 
   Ref run() {
     Body* root = new_body(Ref(), nullptr);
-    for (Ref effect : kernel_->src[0]->src) emit_effect(effect, root);
+    for (Ref effect : kernel_->src[0]->src) emit_effect(effect->is(Ops::End) ? effect->src[0] : effect, root);
     std::vector<Ref> instructions;
     flatten(*root, instructions);
     return with_body(kernel_, ctx_.make(Ops::Linear, DType::Void, instructions));
