@@ -162,6 +162,9 @@ Exit run_tgc(const Options& options) {
   if (!options.emit.empty() || !options.stop_after.empty()) return emit(c, options, compile);
   Verifier verifier(c, options.verify, compile);
   run_pipeline(c, compile);
+  if (options.verbosity > 1)
+    for (Ref kernel : kernels_of(c.module.root))
+      std::fprintf(stderr, "kernel    %s  %s\n", kernel->s(Attr::Name).c_str(), kernel->s(Attr::Opts, "").c_str());
   progress.stage("schedule", std::to_string(kernel_count(c)) + " kernels, " +
                                  std::to_string(c.module.root->src[0]->src.size()) + " steps");
   fold_constants(c, compile.jobs);
