@@ -57,6 +57,7 @@ Port port_of(Ref param) {
 }
 
 void bind_vars(Ref param, const HostTensor& tensor, VarValues& vars) {
+  if (param->dtype != tensor.dtype) throw std::runtime_error("an input's type is not the model's");
   if (param->shape.size() != tensor.shape.size()) throw std::runtime_error("an input's rank is not the model's");
   for (size_t axis = 0; axis < tensor.shape.size(); ++axis) {
     if (param->shape[axis]->is(Ops::Var)) vars[param->shape[axis]->s(Attr::Name)] = tensor.shape[axis];
