@@ -166,9 +166,11 @@ TEST_F(Cli, DimsThatDoNotFit) {
 TEST_F(Cli, HugeAndEmptyTensorsCompile) {
   write_file(folder / "huge.json", json("[1099511627776]", R"({"op": "exp", "name": "y", "in": ["x"]})"));
   expect("tgc huge.json", 0, "");
+#ifndef __SANITIZE_ADDRESS__ // which ends the program instead of returning null
   expect("tgrun huge.bundle", 1,
          "tgrun: huge.bundle: error TGR-E102: 8796093022272 bytes of buffers cannot be allocated\n"
          "  note: Choose smaller dims or fewer contexts.");
+#endif
   // Sums of weights that take hours are left for run time.
   write_file(folder / "long.json", R"({"tgc": 1, "inputs": [{"name": "x", "type": "f32", "shape": [4]}],
     "constants": [{"name": "c", "type": "f32", "shape": [4, 1], "data": [1, 2, 3, 4]}],
