@@ -160,7 +160,6 @@ size_t check(Graph& graph, const VarValues& vars = {}) {
   m.root = map_kernels(m.root, [](Ref k) { return order_sums(lower_access(simplify(expand(k)))); });
   std::string expanded = print(m);
   m.root = map_kernels(m.root, [&](Ref k) { return linearize(k, false); });
-  if (std::getenv("SHOW")) puts((optimized + print(m)).c_str());
   expect_close(want, eval(m, inputs, vars), "linear", optimized + expanded + print(m));
   return kernels;
 }
