@@ -262,7 +262,7 @@ TEST(Mutation, DamagedJsonGraphs) {
 
 TEST(Mutation, DamagedTextOfEveryStage) {
   const Tally tally = attack(text_seeds(), true);
-  EXPECT_GT(tally.compiled, 2);
+  EXPECT_GT(tally.compiled, 1);
   EXPECT_GT(tally.refused, 2);
 }
 

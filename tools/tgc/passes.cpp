@@ -12,6 +12,7 @@
 #include "rewrite/rewrite.h"
 #include "rewrite/rules/decompose.h"
 #include "rewrite/rules/symbolic.h"
+#include "rewrite/rules/widen_half.h"
 #include "schedule/constants.h"
 #include "schedule/memory_plan.h"
 #include "schedule/optimize.h"
@@ -26,6 +27,8 @@ Ref simplify_pass(Ref root, PassContext& context) {
 
 // clang-format off
 constexpr Pass kGraphPasses[] = {
+    {"widen-half",     "rewrite", [](Ref root, PassContext& c) { return widen_half(root, c); },
+     "tensor", "tensor", true,  "computes f16 and bf16 in f32, rounded where stored, compared or converted"},
     {"rangeify",       "schedule", [](Ref root, PassContext&) { return rangeify(root); },
      "tensor", "plan",   false, "decides which values live in memory and cuts the graph into kernels over ranges"},
     {"mark-constants", "schedule", [](Ref root, PassContext&) { return mark_constants(root); },

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 
 #include "rewrite/spec.h"
 #include "tgc/bundle_contents.h"
@@ -32,11 +33,6 @@ PassOptions only_pass(const PassOptions& options, const Pass& pass) {
   for (const ExtraRules& e : options.extra)
     if (e.pass == pass.name) one.extra.push_back(e);
   return one;
-}
-
-bool selected(const PassOptions& options, const Pass& pass) {
-  if (!options.only.empty() && pass.optional) return options.only.contains(pass.name);
-  return !options.disabled.contains(pass.name);
 }
 
 void check_pass_names(const PassOptions& options) {
@@ -79,6 +75,11 @@ bool is_plan(Ref root) { return root->src[0]->is(Ops::Linear); }
 
 } // namespace
 
+bool selected(const PassOptions& options, const Pass& pass) {
+  if (!options.only.empty() && pass.optional) return options.only.contains(pass.name);
+  return !options.disabled.contains(pass.name);
+}
+
 Compilation start_compilation(Module module, const CompileOptions& options) {
   Compilation c;
   TargetSpec spec = parse_target(options.target);
@@ -107,7 +108,9 @@ void run_pipeline(Compilation& c, const CompileOptions& options) {
                                   .message = "the text is of a later stage than import",
                                   .note = "say where to go on: --start-before=PASS"});
   const std::string& start = options.passes.start_before;
-  if (!start.empty() && start != graph_passes()[0].name && !is_plan(c.module.root))
+  const int first = find_pass(graph_passes(), start);
+  const bool takes_graph = first >= 0 && std::strcmp(graph_passes()[static_cast<size_t>(first)].needs, "tensor") == 0;
+  if (!start.empty() && !takes_graph && !is_plan(c.module.root))
     throw CompileError(Diagnostic{.code = ErrorCode::E503,
                                   .where = c.module.source,
                                   .message = "pass \"" + start + "\" takes a plan, the input is a tensor graph",

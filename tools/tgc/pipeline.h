@@ -39,6 +39,8 @@ struct Compilation {
 Compilation start_compilation(const std::string& path, const CompileOptions& options);
 Compilation start_compilation(Module module, const CompileOptions& options);
 
+/// Whether the options let `pass` run.
+bool selected(const PassOptions& options, const Pass& pass);
 /// schedule and rewrite: runs the pass table from wherever the module stands (a tensor graph, or the text of a later
 /// stage with passes.start_before) to passes.stop_after or the end.
 void run_pipeline(Compilation& compilation, const CompileOptions& options);

@@ -9,8 +9,11 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <utility>
 
+#include "rewrite/rules/widen_half.h"
 #include "runtime/tgrt.h"
+#include "tgc/passes.h"
 #include "tgc/weights.h"
 
 namespace tgc {
@@ -116,9 +119,14 @@ std::vector<HostTensor> run_bundle(const std::string& path, const std::vector<Ho
 
 } // namespace
 
-Verifier::Verifier(const Compilation& imported, Verify how, CompileOptions& options) : how_(how) {
+Verifier::Verifier(Compilation& imported, Verify how, CompileOptions& options) : how_(how) {
   if (how_ == Verify::None) return;
-  const Module& module = imported.module;
+  Module& module = imported.module;
+  PassContext context;
+  context.numerics = options.numerics;
+  // What the numerics asked for allow f16 to do is no difference.
+  const bool widens = selected(options.passes, graph_passes()[0]);
+  const Ref root = std::exchange(module.root, widens ? widen_half(module.root, context) : module.root);
   for (Ref node : toposort(module.root, true))
     if (node->is(Ops::Var)) vars_[node->s(Attr::Name)] = std::clamp<int64_t>(2, node->i(Attr::Min), node->i(Attr::Max));
   uint64_t seed = 1;
@@ -138,6 +146,7 @@ Verifier::Verifier(const Compilation& imported, Verify how, CompileOptions& opti
     if (how_ == Verify::Sample) want_.push_back(sample(module, by_slot, seed));
   }
   if (how_ != Verify::Sample) want_ = eval(module, by_slot, vars_);
+  module.root = root;
   if (how_ != Verify::Stages) return;
   auto inner = options.after_pass;
   options.after_pass = [this, by_slot, inner](const Pass& pass, const Module& m, double seconds) {

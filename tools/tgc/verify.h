@@ -12,7 +12,7 @@ namespace tgc {
 class Verifier {
 public:
   /// Remembers the imported module and, for Stages, hooks `options.after_pass`. Does nothing for Verify::None.
-  Verifier(const Compilation& imported, Verify how, CompileOptions& options);
+  Verifier(Compilation& imported, Verify how, CompileOptions& options);
   /// Runs the bundle and prints the largest error of each output to standard error; true if all agree.
   bool run(const std::string& bundle);
 
