@@ -141,6 +141,48 @@ TEST(Ops, ShapeArithmeticKeepsSymbolicDims) {
   EXPECT_EQ(y.shape, (Ints{6, 2, 6}));
 }
 
+/// Resize of [1,1,H,W] by scales, with H and W symbolic, at the extents of `x`.
+HostTensor symbolic_resize(const std::vector<Wire>& attributes, const HostTensor& x, const std::vector<float>& scales) {
+  ModelSpec m;
+  m.inputs = {value_info("x", 1, {1, 1, "H", "W"})};
+  m.initializers = {tensor_floats("scales", {4}, scales)};
+  m.nodes = {node({"Resize", {"x", "", "scales"}, {"y"}, attributes})};
+  m.outputs = {Wire().text(1, "y")};
+  return eval(import_bytes(bytes_of(model(m)), "m.onnx"), {x}, {{"H", x.shape[2]}, {"W", x.shape[3]}})[0];
+}
+
+TEST(Ops, ResizeByWholeFactorsOfSymbolicExtents) {
+  const HostTensor x = tensor_of(DType::F32, {1, 1, 1, 3}, {0, 4, 8});
+  const Wire nearest = attr("mode", std::string("nearest")), linear = attr("mode", std::string("linear")),
+             corner = attr("coordinate_transformation_mode", std::string("asymmetric"));
+  auto values = [](const HostTensor& t) {
+    Values out;
+    for (int64_t i = 0; i < t.numel(); ++i) out.push_back(t.at(i));
+    return out;
+  };
+  HostTensor y = symbolic_resize({nearest}, x, {1, 1, 2, 2});
+  EXPECT_EQ(y.shape, (Ints{1, 1, 2, 6}));
+  EXPECT_EQ(values(y), (Values{0, 0, 4, 4, 8, 8, 0, 0, 4, 4, 8, 8}));
+  // Positions o/2 - 1/4, kept inside: -1/4, 1/4, 3/4, 5/4, 7/4, 9/4.
+  EXPECT_EQ(values(symbolic_resize({linear}, x, {1, 1, 1, 2})), (Values{0, 1, 3, 5, 7, 8}));
+  EXPECT_EQ(values(symbolic_resize({linear, corner}, x, {1, 1, 1, 2})), (Values{0, 2, 4, 6, 8, 8}));
+  EXPECT_EQ(values(symbolic_resize({nearest, corner, attr("nearest_mode", std::string("ceil"))}, x, {1, 1, 1, 2})),
+            (Values{0, 4, 4, 8, 8, 8}));
+  try {
+    symbolic_resize({linear, attr("coordinate_transformation_mode", std::string("align_corners"))}, x, {1, 1, 1, 2});
+    FAIL();
+  } catch (const CompileError& e) {
+    EXPECT_EQ(e.all()[0].message, "this transformation needs known extents");
+  }
+  try {
+    symbolic_resize({nearest}, x, {1, 1, 1, 1.5f});
+    FAIL();
+  } catch (const CompileError& e) {
+    EXPECT_EQ(e.all()[0].message,
+              "resizing a symbolic extent by 1.500000 is not supported, only by whole factors from 1 to 64");
+  }
+}
+
 TEST(Ops, OperandsThatDependOnInputsAreRefused) {
   ModelSpec m;
   m.inputs = {value_info("x", 1, {4}), value_info("s", 7, {1})};

@@ -2,8 +2,9 @@
 // Problem: Resize has 3 modes, 7 coordinate transformations, 4 roundings, antialiasing, crops and aspect policies.
 // Idea: all of them are linear and separable, so each axis is a sparse matrix [out, in] of numbers known at import; the
 // result is a masked sum over the input axis. Nearest neighbours at a whole factor are a repetition, else known
-// positions. Not handled: symbolic extents, but for repetition. Source: Operators.md (Resize) and its definition of
-// neighbours: the n nearest positions of the edge-padded axis, the lower one of two equally near.
+// positions. An axis of symbolic extent can grow by a whole factor: its matrix repeats block by block. Not handled:
+// other factors of symbolic extents. Source: Operators.md (Resize) and its definition of neighbours: the n nearest
+// positions of the edge-padded axis, the lower one of two equally near.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -23,10 +24,12 @@ struct Resize {
   bool antialias = false, exclude_outside = false;
   std::vector<double> roi; ///< starts, then ends, of tf_crop_and_resize
 };
-/// One axis: extents, factor, and the crop of tf_crop_and_resize.
+/// One axis: extents, factor, and the crop of tf_crop_and_resize. A symbolic extent grows by `factor`, and `in`, `out`
+/// have no meaning.
 struct Axis {
   int64_t axis = 0, in = 1, out = 1;
   double scale = 1, start = 0, end = 1;
+  int64_t factor = 0;
 };
 
 double source_position(const Resize& r, const Axis& a, int64_t o) {
@@ -158,6 +161,56 @@ Ref resize_linear(OpContext& c, Ref x, const Resize& r, const Axis& a) {
   return select(broadcast_to(flag, y->shape), full_like(y, r.extrapolation), y);
 }
 
+/// x with its first and last element repeated along `axis`.
+Ref edge_padded(Ref x, int64_t axis, int64_t before, int64_t after) {
+  Context& ctx = *x->ctx;
+  auto edge = [&](Ref offset, int64_t count) {
+    Dims dims = dims_of(x);
+    dims[static_cast<size_t>(axis)] = ctx.index(count);
+    return expand(shrink_axis(x, axis, offset, ctx.index(1)), dims);
+  };
+  std::vector<Ref> parts{x};
+  if (before > 0) parts.insert(parts.begin(), edge(ctx.index(0), before));
+  if (after > 0) parts.push_back(edge(dim_sub(dim(x, axis), ctx.index(1)), after));
+  return concat(parts, axis);
+}
+
+/// Any extent grown by a whole factor k: row o of the matrix is row o mod k, shifted by o div k. The rows are read off
+/// an axis long enough that its middle sees no edge; edges repeat the outermost element.
+Ref resize_by_factor(OpContext& c, Ref x, const Resize& r, const Axis& a) {
+  constexpr int64_t kMiddle = 4, kProbe = 2 * kMiddle + 1;
+  int64_t k = a.factor, axis = a.axis, first = 0, last = 0;
+  if (r.transform == "align_corners" || r.transform == "tf_crop_and_resize" || r.exclude_outside)
+    c.unsupported("this transformation needs known extents", "pin the dims with --dim NAME=VALUE");
+  Axis probe{.in = kProbe, .out = kProbe * k, .scale = static_cast<double>(k)};
+  std::vector<std::vector<double>> rows;
+  for (int64_t o = 0; o < k; ++o) {
+    rows.push_back(matrix_row(r, probe, kMiddle * k + o));
+    for (int64_t i = 0; i < kProbe; ++i) {
+      if (rows.back()[static_cast<size_t>(i)] == 0) continue;
+      first = std::min(first, i - kMiddle);
+      last = std::max(last, i - kMiddle);
+    }
+  }
+  Ref wide = edge_padded(x, axis, -first, last);
+  std::vector<Ref> phases;
+  for (const std::vector<double>& row : rows) {
+    Ref total;
+    for (int64_t i = first; i <= last; ++i) {
+      double w = row[static_cast<size_t>(kMiddle + i)];
+      if (w == 0) continue;
+      Ref part = shrink_axis(wide, axis, c.ctx().index(i - first), dim(x, axis));
+      part = w == 1 ? part : mul(part, static_cast<double>(static_cast<float>(w)));
+      total = total ? add(total, part) : part;
+    }
+    phases.push_back(unsqueeze(total, {axis + 1}));
+  }
+  bool same = std::all_of(phases.begin(), phases.end(), [&](Ref p) { return p == phases[0]; });
+  Dims dims = dims_of(phases[0]);
+  dims[static_cast<size_t>(axis) + 1] = c.ctx().index(k);
+  return merge_axes(same ? expand(phases[0], dims) : concat(phases, axis + 1), axis, axis + 2);
+}
+
 // ---- operands -------------------------------------------------------------------------------------------------------
 
 constexpr double kLargest = 1 << 24;
@@ -194,6 +247,10 @@ void apply(OpContext& c, const Resize& r, const std::vector<Axis>& axes) {
   if (!nearest) x = to(x, is_float(type) ? accumulator(type) : DType::F32);
   for (size_t i = axes.size(); i-- > 0;) {
     const Axis& a = axes[i];
+    if (a.factor > 0) {
+      x = resize_by_factor(c, x, r, a);
+      continue;
+    }
     if (a.out == a.in && a.scale == 1 && r.transform != "tf_crop_and_resize") continue;
     c.check(a.in >= 1, "an extent is 0");
     if (a.in * a.out > (int64_t{1} << 26)) c.unsupported("the axis is too long to resize");
@@ -209,14 +266,29 @@ int64_t extent_of(OpContext& c, Ref x, int64_t axis) {
   return *n;
 }
 
-/// Every symbolic axis must keep its extent; the others go into `spec`.
+/// How a symbolic extent grows: by `scale`, which must be a whole number.
+Axis symbolic_axis(OpContext& c, int64_t axis, double scale) {
+  constexpr double kMost = 64; // each phase is an expression of its own
+  if (scale != std::floor(scale) || scale > kMost)
+    c.unsupported("resizing a symbolic extent by " + std::to_string(scale) +
+                      " is not supported, only by whole factors from 1 to 64",
+                  "pin the dims with --dim NAME=VALUE");
+  Axis a;
+  a.axis = axis;
+  a.factor = static_cast<int64_t>(scale);
+  return a;
+}
+
 void by_scales(OpContext& c, const Resize& r, const std::vector<int64_t>& axes, const std::vector<double>& scales) {
   c.check(scales.size() == axes.size(),
           "scales has " + std::to_string(scales.size()) + " values for " + std::to_string(axes.size()) + " axes");
   std::vector<Axis> spec;
   for (size_t i = 0; i < axes.size(); ++i) {
     c.check(scales[i] > 0 && scales[i] < kLargest, "a scale is out of range");
-    if (scales[i] == 1 && !dim_int(dim(c.in(0), axes[i]))) continue;
+    if (!dim_int(dim(c.in(0), axes[i]))) {
+      if (scales[i] != 1) spec.push_back(symbolic_axis(c, axes[i], scales[i]));
+      continue;
+    }
     Axis a;
     a.axis = axes[i];
     a.in = extent_of(c, c.in(0), axes[i]);
@@ -240,8 +312,12 @@ void by_sizes(OpContext& c, const Resize& r, const std::vector<int64_t>& axes) {
   std::vector<Axis> spec;
   double common = 0;
   for (size_t i = 0; i < axes.size(); ++i) {
-    if (dims_equal(sizes[i], dim(c.in(0), axes[i])) && !dim_int(sizes[i])) continue;
     std::optional<int64_t> size = dim_int(sizes[i]);
+    std::optional<Ref> factor = exact_quotient(c.ctx(), Dims{sizes[i]}, Dims{dim(c.in(0), axes[i])});
+    if (!size && policy == "stretch" && factor && dim_int(*factor)) {
+      if (dim_int(*factor) != 1) spec.push_back(symbolic_axis(c, axes[i], static_cast<double>(*dim_int(*factor))));
+      continue;
+    }
     if (!size) c.unsupported("resizing needs known extents", "pin the dims with --dim NAME=VALUE");
     c.check(*size >= 0 && static_cast<double>(*size) < kLargest, "a size is out of range");
     Axis a;
