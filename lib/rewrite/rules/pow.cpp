@@ -21,11 +21,12 @@ Ref below(Ref a, double v) { return lt(a, const_like(a, v)); }
 Ref either(Ref a, Ref b) { return binary(Ops::Or, a, b); }
 Ref is_nan(Ref a) { return binary(Ops::Ne, a, a); }
 
-/// 2^(t + low) in f64, |low| small; t: clamped here.
+/// 2^(t + low) in f64. Both are clamped here: t where the result is 0 or infinity whatever follows, and with it `low`,
+/// which is below 1 for any other t, but grows with it.
 Ref exp2_of(Ref t, Ref low, bool full) {
   const Ref v = real::clamp(t, -1100, 1100);
   const real::Rounded n = real::nearest(v);
-  const Ref r = (v - n.value + low) * kLn2Double;
+  const Ref r = (v - n.value + real::clamp(low, -1, 1)) * kLn2Double;
   const Ref p = full ? r + r * r * real::horner(r, kExpF64) : r * real::horner(r, kExpShortF64);
   return real::scale(p + 1.0, n.integer);
 }
