@@ -17,6 +17,8 @@ set(CMAKE_C_FLAGS_DEBUG "-O1 -g1 -fno-omit-frame-pointer")
 
 add_compile_options(-Wall -Wextra -Wshadow -Wconversion -Werror $<$<COMPILE_LANGUAGE:CXX>:-Wno-sign-conversion>
                     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+# clang blames the caller for what libstdc++ 12's stable_sort calls inside.
+add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-deprecated-declarations>)
 # Numbers mean the same on every compiler: no contraction of a*b+c behind our back.
 add_compile_options(-ffp-contract=off)
 

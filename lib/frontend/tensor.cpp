@@ -194,9 +194,9 @@ Ref flip(Ref x, std::vector<int64_t> axes) {
 }
 
 Ref unsqueeze(Ref x, std::vector<int64_t> axes) {
-  axes = normalize_axes(std::move(axes), x->rank() + static_cast<int64_t>(axes.size()));
+  const int64_t rank = x->rank() + static_cast<int64_t>(axes.size());
   Dims dims = dims_of(x);
-  for (int64_t axis : axes) dims.insert(dims.begin() + axis, x->ctx->index(1));
+  for (int64_t axis : normalize_axes(std::move(axes), rank)) dims.insert(dims.begin() + axis, x->ctx->index(1));
   return reshape(x, dims);
 }
 

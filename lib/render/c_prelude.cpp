@@ -92,8 +92,9 @@ std::string native_fma(const CType& t) {
   for (const Native& form : kNative) {
     if (form.bytes != stored_lanes(t.lanes) * byte_size(t.dtype)) continue;
     const std::string name = std::string("__builtin_ia32_vfmadd") + (t.dtype == DType::F64 ? "pd" : "ps") + form.name;
-    return std::string("#if defined ") + form.cpu + " && HAS(" + name + ")\n  return " + name + "(a, b, c" + form.rest +
-           ");\n#endif\n";
+    std::string text = std::string("#if defined ") + form.cpu + " && HAS(" + name + ")\n";
+    text += "  return " + name + "(a, b, c" + form.rest + ");\n#endif\n";
+    return text;
   }
   return "";
 }

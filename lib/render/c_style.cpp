@@ -169,7 +169,7 @@ std::string CPrinter::scalar_alu(RowId id) {
   std::string args[3];
   for (size_t i = 0; i < x.args.size(); ++i) args[i] = operand(x.args[i]);
   if (x.op == Ops::Where) return args[0] + " ? " + args[1] + " : " + args[2];
-  const std::string plain = "(" + prelude_.scalar(x.dtype) + ")" + args[0];
+  std::string plain = "(" + prelude_.scalar(x.dtype) + ")" + args[0];
   if (x.op == Ops::Cast) {
     return is_float(from) && is_int(x.dtype) ? prelude_.scalar_cast(x.dtype, from) + "(" + args[0] + ")" : plain;
   }
@@ -296,7 +296,8 @@ std::string CPrinter::locals() {
   for (size_t k = 0; k < code_.buffers.size(); ++k) {
     const RowBuffer& b = code_.buffers[k];
     const std::string element = (b.stored ? "" : "const ") + prelude_.scalar(b.dtype);
-    text += "  " + element + "* restrict const b" + std::to_string(k) + " = (" + element + "*)";
+    text += "  ";
+    text += element + "* restrict const b" + std::to_string(k) + " = (" + element + "*)";
     if (b.scratch)
       text += "((char*)args->scratch + " + std::to_string(b.offset) + ");\n";
     else

@@ -21,8 +21,6 @@
 #include "render/held_interrupts.h"
 #include "uop/diag.h"
 
-extern char** environ;
-
 namespace tgc {
 namespace {
 
@@ -67,7 +65,9 @@ std::string read_text(const std::string& path) {
   std::string text;
   if (FILE* file = std::fopen(path.c_str(), "rb")) {
     char buffer[1 << 14];
-    for (size_t n; (n = std::fread(buffer, 1, sizeof buffer, file)) > 0;) text.append(buffer, n);
+    size_t n;
+    do text.append(buffer, n = std::fread(buffer, 1, sizeof buffer, file));
+    while (n == sizeof buffer);
     std::fclose(file);
   }
   return text;

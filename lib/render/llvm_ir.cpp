@@ -135,7 +135,7 @@ private:
 std::string LlvmPrinter::operand(RowId id) const {
   const RowInst& x = inst(id);
   if (x.kind == RowKind::Const) {
-    const std::string one = literal(x.dtype, x.bits);
+    std::string one = literal(x.dtype, x.bits);
     if (x.lanes == 1) return one;
     return x.bits == 0 ? "zeroinitializer" : std::string("splat (") + scalar_type(x.dtype) + " " + one + ")";
   }
@@ -236,8 +236,8 @@ void LlvmPrinter::build(RowId id) {
   for (int lane = 0; lane < x.lanes; ++lane) {
     const bool last = lane + 1 == x.lanes;
     const std::string t = last ? "%v" + std::to_string(id) : fresh();
-    line(t + " = insertelement " + vector + " " + so_far + ", " + typed(x.args[static_cast<size_t>(lane)]) + ", i64 " +
-         std::to_string(lane));
+    const std::string element = typed(x.args[static_cast<size_t>(lane)]) + ", i64 " + std::to_string(lane);
+    line(t + " = insertelement " + vector + " " + so_far + ", " + element);
     so_far = t;
   }
 }

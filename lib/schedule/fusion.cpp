@@ -8,9 +8,8 @@
 namespace tgc {
 namespace {
 
-constexpr double kHeavy = 64;    // operations per element: a matmul or convolution deserves its own tiled kernel
-constexpr double kRecompute = 4; // operations per element worth less than a store and a load of it
-constexpr double kMaxReads = 10; // a kernel reads few buffers: a chain of concatenations must not read them all
+constexpr double kRecompute = 4;         // operations per element worth less than a store and a load of it
+constexpr double kMaxReads = 10;         // a kernel reads few buffers: a chain of concatenations must not read them all
 constexpr double kStageBytes = 32 << 10; // a staged row must stay in L1
 
 } // namespace

@@ -41,7 +41,8 @@ Ref sum_kernel(Context& ctx) {
   const Ref r = k.range(k.emit(floordiv(k.emit(n + 7.0), ctx.index(8))), "reduce");
   const Ref first = k.emit(r * 8.0);
   const Ref gate = k.emit(lt(k.emit(first + k.iota(8)), n));
-  k.set(acc, k.emit(k.get(acc) + k.load({x, k.emit(first + k.iota(1)), gate}, 8)));
+  const Ref next = k.load({x, k.emit(first + k.iota(1)), gate}, 8); // before the accumulator, on every compiler
+  k.set(acc, k.emit(k.get(acc) + next));
   k.end(r);
   const Attrs attrs{{Attr::Kind, std::string("add")}, {Attr::Axes, std::vector<int64_t>{0}}};
   k.store({y, ctx.index(0), k.emit(ctx.make(Ops::Reduce, DType::Void, {k.get(acc)}, attrs))});

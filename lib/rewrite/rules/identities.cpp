@@ -8,7 +8,7 @@
 
 namespace tgc {
 namespace {
-constexpr Cap X{0}, Y{1}, Z{2}, C{3}, D{4}, A{5}, B{6};
+constexpr Cap X{0}, Y{1}, C{2}, D{3}, A{4}, B{5};
 
 Ref take_x(Match& m) { return m[X]; }
 Ref zero(Match& m) { return m.graph().constant_int(m.root()->dtype, 0); }
