@@ -4,7 +4,7 @@
 // libonnx-dev installs, and this file copies it into plain structs. Newer models parse too: ONNX only ever adds fields,
 // and element types are plain numbers. This is the only file that includes protobuf. Not handled: graph attributes,
 // sparse tensors, sequences and strings; they arrive as "Other" or with a defect, and the importer reports the nodes
-// that need them. Functions arrive by name only.
+// that need them.
 #include "frontend/onnx_reader.h"
 
 #include <climits>
@@ -119,7 +119,8 @@ AttrKind attribute_kind(const pb::AttributeProto& a) {
 Attribute convert(const pb::AttributeProto& from) {
   Attribute to;
   to.name = from.name();
-  to.kind = from.ref_attr_name().empty() ? attribute_kind(from) : AttrKind::Other;
+  to.reference = from.ref_attr_name();
+  to.kind = to.reference.empty() ? attribute_kind(from) : AttrKind::Other;
   to.f = from.f();
   to.i = from.i();
   to.s = from.s();
@@ -134,6 +135,26 @@ Attribute convert(const pb::AttributeProto& from) {
 
 std::string plain_domain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 
+// Fields newer than the packaged onnx.proto are read from what the parser kept as unknown.
+template <typename Proto> std::string overload_of(const Proto& from, uint32_t field) {
+  if constexpr (requires { from.overload(); }) return from.overload();
+  std::vector<std::string> found = length_delimited_fields(from.unknown_fields(), field);
+  return found.empty() ? "" : found.back();
+}
+
+template <typename Proto> std::vector<pb::AttributeProto> defaults_of(const Proto& from) {
+  std::vector<pb::AttributeProto> found;
+  if constexpr (requires { from.attribute_proto(); }) {
+    found.assign(from.attribute_proto().begin(), from.attribute_proto().end());
+  } else {
+    constexpr uint32_t kAttributeProto = 11;
+    for (const std::string& bytes : length_delimited_fields(from.unknown_fields(), kAttributeProto))
+      if (!found.emplace_back().ParseFromString(bytes))
+        not_a_model("a field does not have the type that onnx.proto gives it");
+  }
+  return found;
+}
+
 Node convert(const pb::NodeProto& from) {
   Node to;
   to.name = from.name();
@@ -142,6 +163,21 @@ Node convert(const pb::NodeProto& from) {
   to.inputs.assign(from.input().begin(), from.input().end());
   to.outputs.assign(from.output().begin(), from.output().end());
   for (const auto& a : from.attribute()) to.attributes.push_back(convert(a));
+  to.overload = overload_of(from, 8);
+  return to;
+}
+
+Function convert(const pb::FunctionProto& from) {
+  Function to;
+  to.name = from.name();
+  to.domain = plain_domain(from.domain());
+  to.overload = overload_of(from, 13);
+  to.inputs.assign(from.input().begin(), from.input().end());
+  to.outputs.assign(from.output().begin(), from.output().end());
+  to.attributes.assign(from.attribute().begin(), from.attribute().end());
+  for (const pb::AttributeProto& a : defaults_of(from)) to.defaults.push_back(convert(a));
+  for (const auto& opset : from.opset_import()) to.opsets[plain_domain(opset.domain())] = opset.version();
+  for (const auto& node : from.node()) to.nodes.push_back(convert(node));
   return to;
 }
 
@@ -179,7 +215,7 @@ Model read_model(std::span<const std::byte> bytes) {
   Model model;
   model.ir_version = proto.ir_version();
   for (const auto& opset : proto.opset_import()) model.opsets[plain_domain(opset.domain())] = opset.version();
-  for (const auto& f : proto.functions()) model.functions.emplace_back(plain_domain(f.domain()), f.name());
+  for (const auto& f : proto.functions()) model.functions.push_back(convert(f));
   for (const auto& node : proto.graph().node()) model.nodes.push_back(convert(node));
   for (const auto& t : proto.graph().initializer()) model.initializers.push_back(convert(t));
   for (const auto& t : proto.graph().sparse_initializer()) model.sparse_initializers.push_back(t.values().name());

@@ -49,16 +49,6 @@ TEST(OnnxErrors, ListsEveryUnsupportedNodeThenCounts) {
       "m.onnx: error TGC-E202: 4 nodes need unsupported operators: Frob 2, Mish 1, com.example.Magic 1");
 }
 
-TEST(OnnxErrors, NamesAModelLocalFunction) {
-  ModelSpec s = with_nodes({node({"Twice", {"x"}, {"y"}, {}, "t", "local"})});
-  s.other_domains = {{"local", 1}};
-  s.functions = {Wire().text(1, "Twice").text(10, "local")};
-  EXPECT_EQ(errors(model(s)),
-            "m.onnx: node \"t\" (local.Twice, opset 1): error TGC-E202: operator local.Twice is not supported\n"
-            "  note: it is a function of the model; inline functions before export\n"
-            "m.onnx: error TGC-E202: 1 node needs an unsupported operator: local.Twice 1");
-}
-
 TEST(OnnxErrors, InvalidNodesAreAllReported) {
   EXPECT_EQ(
       errors_of({node({"Softmax", {"x"}, {"a"}, {attr("axis", int64_t{2})}, "s"}),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Problem: turn an untrusted ONNX graph into one function of UOps, and tell its author everything that is wrong at
-// once. Idea: names first (each value made once, every use has a maker), then operators (all unsupported nodes in one
-// list), then an order (ONNX promises one; a sort finds cycles and forgives disorder), then each node's handler. A node
-// that fails poisons its outputs; nodes that depend on it are skipped without further noise. Not handled: subgraphs,
-// model-local functions, sequences, optionals: reported as unsupported where a node needs them.
+// once. Idea: the model's own functions are inlined; then names (each value made once, every use has a maker), then
+// operators (all unsupported nodes in one list), then an order (ONNX promises one; a sort finds cycles and forgives
+// disorder), then each node's handler. A node that fails poisons its outputs; nodes that depend on it are skipped
+// without further noise. Not handled: subgraphs, sequences, optionals: reported as unsupported where a node needs them.
 #include <algorithm>
 #include <map>
 #include <queue>
@@ -64,17 +64,9 @@ private:
   void finish();
 };
 
-std::string Importer::where(const Node& node, size_t index) const {
-  std::string label = node.name.empty() ? "node #" + std::to_string(index) : "node \"" + node.name + "\"";
-  std::string op = node.domain.empty() ? node.op_type : node.domain + "." + node.op_type;
-  return name_ + ": " + label + " (" + op + ", opset " + std::to_string(opset(node)) + ")";
-}
+std::string Importer::where(const Node& node, size_t index) const { return place_of(name_, model_, node, index); }
 
-int64_t Importer::opset(const Node& node) const {
-  auto found = model_.opsets.find(node.domain);
-  if (found != model_.opsets.end()) return found->second;
-  return node.domain.empty() ? 1 : 0; // models of IR version 1 and 2 import nothing
-}
+int64_t Importer::opset(const Node& node) const { return opset_of(model_, node); }
 
 /// Runs `action`; its errors are collected under `place`, with IR errors as errors of the node.
 template <typename Action> void Importer::guarded(const std::string& place, Action action) {
@@ -219,12 +211,8 @@ void Importer::check_operators() {
   for (size_t i = 0; i < model_.nodes.size(); ++i) {
     const Node& node = model_.nodes[i];
     if (node.domain.empty() && find_op(node.op_type, opset(node))) continue;
-    std::string op = node.domain.empty() ? node.op_type : node.domain + "." + node.op_type, note;
-    bool local = std::count(model_.functions.begin(), model_.functions.end(), std::pair(node.domain, node.op_type)) > 0;
-    std::string known = node.domain.empty() ? supported_opsets(node.op_type) : "";
-    if (local)
-      note = "it is a function of the model; inline functions before export";
-    else if (!known.empty())
+    std::string op = full_op(node), note, known = node.domain.empty() ? supported_opsets(node.op_type) : "";
+    if (!known.empty())
       note = "supported in " + known;
     else if (!node.domain.empty() && !model_.opsets.count(node.domain))
       note = "the model does not import domain " + node.domain;
@@ -323,6 +311,7 @@ void Importer::finish() {
 
 Module Importer::run() {
   check_limits();
+  inline_functions(model_, name_, options_.limits.nodes);
   add_constants();
   add_inputs();
   check_names();

@@ -6,7 +6,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 // An ONNX model as plain data, free of protobuf: what the reader produces and the importer consumes. Names follow
@@ -53,6 +52,7 @@ struct Tensor {
 enum class AttrKind : uint8_t { Float, Int, String, Tensor, Floats, Ints, Strings, Tensors, Other };
 struct Attribute {
   std::string name;
+  std::string reference; ///< in a function's body: the attribute of the function that it stands for
   AttrKind kind = AttrKind::Other;
   float f = 0;
   int64_t i = 0;
@@ -67,6 +67,18 @@ struct Node {
   std::string name, op_type, domain; ///< domain "" also for "ai.onnx"
   std::vector<std::string> inputs, outputs;
   std::vector<Attribute> attributes;
+  std::string overload;         ///< which of several functions of one domain and name
+  std::optional<int64_t> opset; ///< of its domain, where it differs from the model's: set by inlining
+};
+
+/// A function that the model brings along: an operator given by nodes.
+struct Function {
+  std::string domain, name, overload;
+  std::vector<std::string> inputs, outputs;
+  std::vector<std::string> attributes; ///< those without a default
+  std::vector<Attribute> defaults;
+  std::map<std::string, int64_t> opsets;
+  std::vector<Node> nodes;
 };
 
 struct Dim {
@@ -82,12 +94,25 @@ struct ValueInfo {
 
 struct Model {
   int64_t ir_version = 0;
-  std::map<std::string, int64_t> opsets;                      ///< by domain, "" for ai.onnx
-  std::vector<std::pair<std::string, std::string>> functions; ///< (domain, name) of model-local functions
+  std::map<std::string, int64_t> opsets; ///< by domain, "" for ai.onnx
+  std::vector<Function> functions;
   std::vector<Node> nodes;
   std::vector<Tensor> initializers;
   std::vector<std::string> sparse_initializers;
   std::vector<ValueInfo> inputs, outputs;
 };
+
+/// The version of its domain that a node means; 0 when the model does not import the domain.
+int64_t opset_of(const Model& model, const Node& node);
+/// "Relu" or "com.example.Magic".
+std::string full_op(const Node& node);
+/// How messages name a node: `m.onnx: node "n" (Op, opset 13)`, by `index` when it has no name.
+std::string place_of(const std::string& file, const Model& model, const Node& node, size_t index);
+
+/// Replaces every node that calls one of the model's functions by the function's nodes, functions within functions too.
+/// Inner names become `call/name`. A function takes precedence over an operator of the same domain and name.
+/// errors: CompileError E204 for a function that calls itself or whose call does not fit it, all of them; E207 when
+/// more than `most_nodes` nodes result.
+void inline_functions(Model& model, const std::string& file, int64_t most_nodes);
 
 } // namespace tgc::onnx

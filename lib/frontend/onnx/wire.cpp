@@ -7,6 +7,7 @@
 #include "frontend/onnx/wire.h"
 
 #include <cstdint>
+#include <optional>
 
 #include "uop/diag.h"
 
@@ -69,6 +70,13 @@ public:
   explicit Scanner(std::span<const std::byte> bytes) : bytes_(bytes) {}
   /// Appends the message in [begin, end) to `out`.
   void message(Kind kind, size_t begin, size_t end, std::string& out, int depth = 0);
+  /// The next field from where the last one ended, with its contents if it is length-delimited; nothing at the end.
+  struct Field {
+    uint32_t number;
+    bool delimited;
+    size_t begin, end;
+  };
+  std::optional<Field> next();
 
 private:
   std::span<const std::byte> bytes_;
@@ -153,7 +161,31 @@ void Scanner::message(Kind kind, size_t begin, size_t end, std::string& out, int
   }
 }
 
+std::optional<Scanner::Field> Scanner::next() {
+  const size_t all = bytes_.size(), start = at_;
+  if (at_ >= all) return std::nullopt;
+  uint64_t tag = varint(all);
+  Field f{static_cast<uint32_t>(tag >> 3), (tag & 7) == 2, at_, at_};
+  switch (tag & 7) {
+  case 0: varint(all); break;
+  case 1: take(all, 8, start); break;
+  case 5: take(all, 4, start); break;
+  case 2: f.begin = take(all, varint(all), start); break;
+  default: return std::nullopt;
+  }
+  f.end = at_;
+  return f;
+}
+
 } // namespace
+
+std::vector<std::string> length_delimited_fields(const std::string& fields, uint32_t field) {
+  std::vector<std::string> found;
+  Scanner scanner(std::as_bytes(std::span(fields)));
+  while (std::optional<Scanner::Field> f = scanner.next())
+    if (f->number == field && f->delimited) found.push_back(fields.substr(f->begin, f->end - f->begin));
+  return found;
+}
 
 std::string strip_raw_data(std::span<const std::byte> bytes, Message root) {
   std::string out;
