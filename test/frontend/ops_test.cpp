@@ -96,6 +96,28 @@ TEST(Ops, SliceTakesAttributesThenInputs) {
   EXPECT_EQ(n.values(), (Values{3, 1, 6, 4}));
 }
 
+TEST(Ops, TileRepeatsOneAxisBeforeOpset6) {
+  OneNode n{{"Tile", {"x", "n", "axis"}}, 1, {{2, 2}}};
+  n.initializers = {tensor_floats("n", {1}, {2}), tensor_floats("axis", {1}, {0})};
+  EXPECT_EQ(n.values(), (Values{1, 2, 3, 4, 1, 2, 3, 4}));
+  n.initializers[0] = tensor_floats("n", {1}, {1.5});
+  EXPECT_EQ(n.error(), "tiles is out of range");
+}
+
+TEST(Ops, SplitSizesAreAnAttributeAnInputOrEqual) {
+  OneNode n{{"Split", {"x"}, {}, {attr("axis", int64_t{1}), attr("split", Ints{3})}}, 2};
+  EXPECT_EQ(n.values(), (Values{1, 2, 3, 4, 5, 6}));
+  n.opset = 1;
+  EXPECT_EQ(n.values(), (Values{1, 2, 3, 4, 5, 6}));
+  n = {{"Split", {"x", "s"}, {}, {attr("axis", int64_t{1})}}, 1};
+  n.initializers = {tensor_ints("s", {1}, {3})};
+  EXPECT_EQ(n.values(), (Values{1, 2, 3, 4, 5, 6}));
+  n.opset = 11;
+  EXPECT_EQ(n.error(), "takes split as an attribute before opset 13");
+  n.opset = 13;
+  EXPECT_EQ(n.values(), (Values{1, 2, 3, 4, 5, 6}));
+}
+
 TEST(Ops, ClipBoundsMoveToInputs) {
   OneNode n{{"Clip", {"x"}, {}, {attr("max", 4.0f)}}, 6};
   EXPECT_EQ(n.values(), (Values{1, 2, 3, 4, 4, 4}));

@@ -2,6 +2,7 @@
 // Operators that move elements: reshape and its kin, slicing, padding, joining, and shapes as values. Operands that
 // give shapes, axes or positions must be known at import; symbolic dims may appear in them.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "frontend/nn.h"
@@ -105,10 +106,20 @@ void expand_op(OpContext& c) {
   c.out(broadcast_to(c.in(0), shape));
 }
 
+/// How often each axis repeats. Before opset 6: `tiles` times along `axis`.
+Dims tile_repeats(OpContext& c) {
+  if (c.opset() >= 6) return c.known_dims(1);
+  Dims repeats(c.in(0)->shape.size(), c.ctx().index(1));
+  int64_t axis = normalize_axis(static_cast<int64_t>(c.known_number(2)), c.in(0)->rank());
+  double tiles = c.known_number(1);
+  c.check(tiles >= 0 && tiles < 1 << 30 && tiles == std::floor(tiles), "tiles is out of range");
+  repeats[static_cast<size_t>(axis)] = c.ctx().index(static_cast<int64_t>(tiles));
+  return repeats;
+}
+
 void tile(OpContext& c) {
   Ref x = c.in(0);
-  if (c.opset() < 6) c.unsupported("the form with a tiles input is not supported");
-  Dims repeats = c.known_dims(1), interleaved, wide, out;
+  Dims repeats = tile_repeats(c), interleaved, wide, out;
   c.check(repeats.size() == x->shape.size(),
           "repeats has " + std::to_string(repeats.size()) + " values for " + shape_text(x->shape));
   for (size_t i = 0; i < repeats.size(); ++i) {
@@ -138,8 +149,10 @@ void concat_op(OpContext& c) {
 }
 
 std::vector<Ref> split_sizes(OpContext& c, Ref extent) {
-  if (c.opset() < 13 ? c.has_attr("split") : c.has(1))
-    return c.opset() < 13 ? index_dims(c.ctx(), c.attr_ints("split")) : c.known_dims(1);
+  bool as_input = c.opset() >= 13 || c.has(1);
+  if (c.opset() > 1 && c.opset() < 13) c.check(!c.has(1), "takes split as an attribute before opset 13");
+  if (as_input ? c.has(1) : c.has_attr("split"))
+    return as_input ? c.known_dims(1) : index_dims(c.ctx(), c.attr_ints("split"));
   int64_t outputs = static_cast<int64_t>(c.node().outputs.size());
   int64_t parts = c.opset() >= 18 ? c.attr("num_outputs", outputs) : outputs;
   c.check(parts == outputs && parts > 0, "num_outputs differs from the number of outputs");
@@ -381,8 +394,9 @@ constexpr OpRow kRows[] = {
     {"Reshape", 1, kEnd, 1, 2, reshape_op},      {"Flatten", 1, kEnd, 1, 1, flatten},
     {"Transpose", 1, kEnd, 1, 1, transpose},     {"Squeeze", 1, kEnd, 1, 2, squeeze_op},
     {"Unsqueeze", 1, kEnd, 1, 2, unsqueeze_op},  {"Expand", 8, kEnd, 2, 2, expand_op},
-    {"Tile", 6, kEnd, 2, 2, tile},               {"Concat", 1, kEnd, 1, -1, concat_op},
-    {"Split", 2, kEnd, 1, 2, split},             {"Slice", 1, kEnd, 1, 5, slice},
+    {"Tile", 1, 5, 3, 3, tile},                  {"Tile", 6, kEnd, 2, 2, tile},
+    {"Concat", 1, kEnd, 1, -1, concat_op},
+    {"Split", 1, kEnd, 1, 2, split},             {"Slice", 1, kEnd, 1, 5, slice},
     {"Pad", 1, kEnd, 1, 4, pad_op},              {"DepthToSpace", 1, kEnd, 1, 1, depth_to_space},
     {"SpaceToDepth", 1, kEnd, 1, 1, space_to_depth},
     {"Shape", 1, kEnd, 1, 1, shape_op},          {"Size", 1, kEnd, 1, 1, size_op},
