@@ -185,20 +185,24 @@ std::optional<std::vector<int64_t>> OpContext::try_known_ints(size_t i) {
   return out;
 }
 
-std::vector<double> OpContext::known_floats(size_t i) {
-  Ref x = in(i);
-  std::optional<std::vector<Element>> elements = known_elements(*weights_.module, x);
+std::optional<std::vector<double>> OpContext::try_known_floats(size_t i) {
+  std::optional<std::vector<Element>> elements = known_elements(*weights_.module, in(i));
+  if (!elements) return std::nullopt;
   std::vector<double> out;
-  if (elements)
-    for (const Element& e : *elements) {
-      std::optional<int64_t> n = e.index ? dim_int(e.index) : std::nullopt;
-      if (e.index && !n) break;
-      out.push_back(n ? static_cast<double>(*n) : e.value);
-    }
-  if (!elements || out.size() != elements->size())
+  for (const Element& e : *elements) {
+    std::optional<int64_t> n = e.index ? dim_int(e.index) : std::nullopt;
+    if (e.index && !n) return std::nullopt;
+    out.push_back(n ? static_cast<double>(*n) : e.value);
+  }
+  return out;
+}
+
+std::vector<double> OpContext::known_floats(size_t i) {
+  std::optional<std::vector<double>> known = try_known_floats(i);
+  if (!known)
     unsupported("input " + std::to_string(i) + " (\"" + node_.inputs[i] + "\") must be known at compile time",
                 "make it an initializer");
-  return out;
+  return *known;
 }
 
 double OpContext::known_number(size_t i) {

@@ -69,6 +69,7 @@ public:
   tensor::Dims known_dims(size_t i);
   std::vector<int64_t> known_ints(size_t i);
   std::optional<std::vector<int64_t>> try_known_ints(size_t i);
+  std::optional<std::vector<double>> try_known_floats(size_t i);
   std::vector<double> known_floats(size_t i);
   /// The one element of a float or integer input.
   double known_number(size_t i);

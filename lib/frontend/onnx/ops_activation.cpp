@@ -96,17 +96,28 @@ void shrink_op(OpContext& c) {
 
 Ref tan_of(OpContext&, Ref x) { return div(unary(Ops::Sin, x), unary(Ops::Cos, x)); }
 
-/// (e^x - e^-x)/2; near 0 the odd series x + x^3/6 + x^5/120 + x^7/5040, where the difference would cancel.
+/// e^a/2 for a >= 0 as (e^(a/2))^2/2, which overflows only where the result does.
+Ref half_exp(Ref a) {
+  Ref root = exp_of(mul(a, 0.5));
+  return mul(mul(root, 0.5), root);
+}
+constexpr double kTailIsNothing = 20; ///< e^-20 is less than half a unit in the last place of e^20, in f64 too
+
+/// (e^a - e^-a)/2 with the sign of x; below 1/2 the odd series x + x^3/3! + x^5/5! + …, where the difference would
+/// cancel.
 Ref sinh_of(OpContext&, Ref x) {
-  Ref s = mul(x, x);
-  Ref series = mul(x, add(mul(s, add(mul(s, add(mul(s, 1.0 / 5040), 1.0 / 120)), 1.0 / 6)), 1));
-  Ref e = exp_of(x);
-  return select(below(abs_of(x), 0.5), series, mul(sub(e, rdiv(1, e)), 0.5));
+  Ref s = mul(x, x), a = abs_of(x), series = full_like(x, 1);
+  for (int k = x->dtype == DType::F64 ? 8 : 4; k > 0; --k)
+    series = add(mul(mul(series, s), 1.0 / (2 * k * (2 * k + 1))), 1);
+  series = mul(series, x);
+  Ref e = exp_of(minimum(a, kTailIsNothing));
+  Ref y = select(below(a, kTailIsNothing), mul(sub(e, rdiv(1, e)), 0.5), half_exp(a));
+  return select(below(a, 0.5), series, select(below(x, 0), neg(y), y));
 }
 
 Ref cosh_of(OpContext&, Ref x) {
-  Ref e = exp_of(abs_of(x));
-  return mul(add(e, rdiv(1, e)), 0.5);
+  Ref a = abs_of(x), e = exp_of(minimum(a, kTailIsNothing));
+  return select(below(a, kTailIsNothing), mul(add(e, rdiv(1, e)), 0.5), half_exp(a));
 }
 
 Ref odd(Ref x, const std::function<Ref(Ref)>& f) {

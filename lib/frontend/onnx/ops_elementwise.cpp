@@ -162,6 +162,7 @@ void where_op(OpContext& c) {
 
 // ---- clip, sign and predicates --------------------------------------------------------------------------------------
 
+/// A bound that is NaN bounds nothing; an input that is NaN stays NaN.
 void clip(OpContext& c) {
   ignore_legacy(c);
   Ref x = c.in(0);
@@ -177,7 +178,12 @@ void clip(OpContext& c) {
     c.check(dim_int(numel(c.ctx(), c.in(i)->shape)) == 1, "bounds must be scalars");
     c.check(c.in(i)->dtype == x->dtype, "bounds have another type than the input");
     Ref bound = broadcast_to(reshape(c.in(i), {}), x->shape);
-    x = i == 1 ? maximum(x, bound) : minimum(x, bound);
+    std::optional<std::vector<double>> known = c.try_known_floats(i);
+    if (known && std::isnan((*known)[0])) continue;
+    if (known || !is_float(x->dtype))
+      x = elementwise(i == 1 ? Ops::Max : Ops::Min, {x, bound});
+    else
+      x = select(elementwise(Ops::Lt, i == 1 ? std::vector<Ref>{x, bound} : std::vector<Ref>{bound, x}), bound, x);
   }
   c.out(x);
 }

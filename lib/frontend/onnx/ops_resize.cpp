@@ -36,7 +36,7 @@ double source_position(const Resize& r, const Axis& a, int64_t o) {
   double x = static_cast<double>(o), in = static_cast<double>(a.in), out = a.scale * in;
   if (r.transform == "asymmetric") return x / a.scale;
   if (r.transform == "align_corners") return out == 1 ? 0 : x * (in - 1) / (out - 1);
-  if (r.transform == "pytorch_half_pixel" && out == 1) return -0.5;
+  if (r.transform == "pytorch_half_pixel" && a.out == 1) return 0;
   if (r.transform == "half_pixel_symmetric") {
     double adjustment = static_cast<double>(a.out) / out;
     return in / 2 * (1 - adjustment) + (x + 0.5) / a.scale - 0.5;

@@ -88,8 +88,14 @@ void squeeze_op(OpContext& c) {
   std::optional<std::vector<int64_t>> axes = c.axes("axes", 13, 1);
   if (!axes) {
     axes.emplace();
-    for (int64_t i = 0; i < x->rank(); ++i)
+    for (int64_t i = 0; i < x->rank(); ++i) {
+      bool may_be_one = !dim_int(dim(x, i)) && dim(x, i)->lo <= 1 && dim(x, i)->hi >= 1;
+      if (may_be_one)
+        c.unsupported("without axes the rank of the result depends on whether a dim of " + shape_text(x->shape) +
+                          " is 1",
+                      "pin the dim with --dim NAME=VALUE or bound it from below: --dim NAME=2..HI");
       if (dim_int(dim(x, i)) == 1) axes->push_back(i);
+    }
   }
   c.out(squeeze(x, normalize_axes(*axes, x->rank())));
 }
