@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Attention and what transformers put beside it, spelled out: matmul, mask, softmax, matmul. Fusion is the scheduler's.
 // Meaning per Operators.md, opsets 23 to 25 (a row whose keys are all masked gives 0).
-// Not handled: local windows of opset 25 (left_window_size, right_window_size), and Einsum with an ellipsis.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -43,35 +42,52 @@ Ref bias_of(Ref allowed, DType type) {
   return select(allowed, yes, full_like(yes, kMasked));
 }
 
-/// The sum of the masks, broadcast to [B, H, Sq, Sk].
-Ref attention_bias(OpContext& c, const Dims& shape, DType type, Ref past) {
+/// attn_mask as numbers to add to the scores, broadcast to `shape`.
+Ref mask_bias(OpContext& c, const Dims& shape, DType type) {
   Context& ctx = c.ctx();
-  Ref bias = full(ctx, shape, type, 0);
-  if (c.has(3)) {
-    Ref mask = c.in(3);
-    mask = mask->dtype == DType::Bool ? bias_of(mask, type) : mask;
-    c.check(mask->dtype == type && mask->rank() >= 1 && mask->rank() <= 4,
-            "attn_mask has another type than Q, or a wrong rank");
-    Ref missing = dim_sub(shape[3], dim(mask, -1));
-    if (missing->lo > 0 && dim_int(dim(mask, -1)) != 1) { // a short mask does not allow the keys it does not name
-      Dims none(mask->shape.size(), ctx.index(0)), more = none;
-      more.back() = missing;
-      mask = pad_with(mask, none, more, ctx.constant(type, kMasked));
-    }
-    bias = add(bias, broadcast_to(mask, shape));
+  Ref mask = c.in(3);
+  mask = mask->dtype == DType::Bool ? bias_of(mask, type) : mask;
+  c.check(mask->dtype == type && mask->rank() >= 1 && mask->rank() <= 4,
+          "attn_mask has another type than Q, or a wrong rank");
+  Ref missing = dim_sub(shape[3], dim(mask, -1));
+  if (missing->lo > 0 && dim_int(dim(mask, -1)) != 1) { // a short mask does not allow the keys it does not name
+    Dims none(mask->shape.size(), ctx.index(0)), more = none;
+    more.back() = missing;
+    mask = pad_with(mask, none, more, ctx.constant(type, kMasked));
   }
-  Ref key = iota(ctx, shape, 3, DType::I64);
-  Ref lengths =
-      c.has(6) ? broadcast_to(
-                     reshape(to(c.in(6), DType::I64), Dims{shape[0], ctx.index(1), ctx.index(1), ctx.index(1)}), shape)
-               : Ref();
-  if (c.attr("is_causal", 0)) {
-    Ref query = iota(ctx, shape, 2, DType::I64), offset = to(past, DType::I64);
-    Ref first = lengths ? sub(lengths, broadcast_to(to(shape[2], DType::I64), shape)) : broadcast_to(offset, shape);
-    bias = add(bias, bias_of(elementwise(Ops::Le, {key, add(query, first)}), type));
+  return broadcast_to(mask, shape);
+}
+
+/// Where keys are allowed by causality, windows and lengths; null: everywhere.
+Ref allowed_keys(OpContext& c, const Dims& shape, Ref past) {
+  Context& ctx = c.ctx();
+  int64_t left = c.attr("left_window_size", -1), right = c.attr("right_window_size", -1);
+  bool causal = c.attr("is_causal", 0) != 0;
+  c.check(left >= -1 && right >= -1, "a window size is below -1");
+  Ref key = iota(ctx, shape, 3, DType::I64), allowed, lengths;
+  auto require = [&](Ref condition) { allowed = allowed ? elementwise(Ops::And, {allowed, condition}) : condition; };
+  if (c.has(6)) {
+    Ref one = ctx.index(1);
+    lengths = broadcast_to(reshape(to(c.in(6), DType::I64), Dims{shape[0], one, one, one}), shape);
+    require(elementwise(Ops::Lt, {key, lengths}));
   }
-  if (lengths) bias = add(bias, bias_of(elementwise(Ops::Lt, {key, lengths}), type));
-  return bias;
+  if (!causal && left < 0 && right < 0) return allowed;
+  auto spread = [&](Ref extent) { return broadcast_to(to(extent, DType::I64), shape); };
+  Ref first = lengths ? sub(lengths, spread(shape[2])) : spread(past);
+  Ref position = add(iota(ctx, shape, 2, DType::I64), first); // of the query among the keys
+  if (causal) require(elementwise(Ops::Le, {key, position}));
+  if (left >= 0) require(elementwise(Ops::Le, {position, add(key, static_cast<double>(left))}));
+  if (right >= 0) require(elementwise(Ops::Le, {key, add(position, static_cast<double>(right))}));
+  return allowed;
+}
+
+/// The sum of the masks, [B, H, Sq, Sk]; null: none.
+Ref attention_bias(OpContext& c, const Dims& shape, DType type, Ref past) {
+  Ref bias = c.has(3) ? mask_bias(c, shape, type) : Ref();
+  Ref allowed = allowed_keys(c, shape, past);
+  if (!allowed) return bias;
+  Ref keys = bias_of(allowed, type);
+  return bias ? add(bias, keys) : keys;
 }
 
 /// Weights of the values; the score wanted by qk_matmul_output_mode goes to output 3.
@@ -83,10 +99,12 @@ Ref attention_weights(OpContext& c, Ref q, Ref k, Ref bias) {
   int64_t mode = c.attr("qk_matmul_output_mode", 0);
   Ref scores = matmul(mul(q, root), swap_axes(mul(k, root), 2, 3));
   Ref capped = cap == 0 ? scores : mul(unary(Ops::Tanh, div(scores, cap)), cap);
-  Ref masked = add(capped, bias);
+  Ref masked = bias ? add(capped, bias) : capped;
   Ref weights = softmax(masked, 3);
-  Ref empty = compare(Ops::Eq, max(bias, {3}, true), kMasked);
-  weights = select(empty, full_like(weights, 0), weights);
+  if (bias) {
+    Ref empty = compare(Ops::Eq, max(bias, {3}, true), kMasked);
+    weights = select(empty, full_like(weights, 0), weights);
+  }
   c.check(mode >= 0 && mode <= 3, "qk_matmul_output_mode=" + std::to_string(mode));
   c.out(3, mode == 0 ? scores : mode == 1 ? capped : mode == 2 ? masked : weights);
   return weights;
@@ -95,8 +113,6 @@ Ref attention_weights(OpContext& c, Ref q, Ref k, Ref bias) {
 void attention(OpContext& c) {
   for (size_t i = 0; i < 3; ++i) c.check(c.in_float(i)->dtype == c.in(0)->dtype, "Q, K and V must have one type");
   c.ignore("softmax_precision"); // at least f32 here
-  c.require("left_window_size", -1, -1);
-  c.require("right_window_size", -1, -1);
   bool flat = c.in(0)->rank() == 3;
   int64_t q_heads = c.attr("q_num_heads", 0), kv_heads = c.attr("kv_num_heads", 0);
   Ref q = split_heads(c, c.in(0), q_heads), k = split_heads(c, c.in(1), kv_heads),
@@ -158,16 +174,49 @@ struct Equation {
   std::string result;
 };
 
+/// Letters for the dims of an ellipsis, the last dim's first: digits, which no equation has.
+std::string ellipsis_letters(OpContext& c, int64_t count) {
+  c.check(count >= 0 && count <= 9, "an ellipsis stands for " + std::to_string(count) + " dims");
+  std::string letters;
+  for (int64_t i = count; i > 0; --i) letters += static_cast<char>('0' + i);
+  return letters;
+}
+
+/// The equation's text with every ellipsis spelled out: "...ij" over a rank-4 operand is "21ij".
+std::string spelled_out(OpContext& c, const std::string& text) {
+  size_t arrow = text.find("->"), end = arrow == std::string::npos ? text.size() : arrow, term = 0;
+  int64_t widest = 0;
+  std::string out;
+  for (size_t from = 0; from <= end; ++term) {
+    size_t to = std::min(text.find(',', from), end);
+    std::string letters = text.substr(from, to - from);
+    size_t at = letters.find("...");
+    if (at != std::string::npos) {
+      int64_t count = c.in(term)->rank() - (static_cast<int64_t>(letters.size()) - 3);
+      letters.replace(at, 3, ellipsis_letters(c, count));
+      widest = std::max(widest, count);
+    }
+    out += (term ? "," : "") + letters;
+    from = to + 1;
+  }
+  std::string result = arrow == std::string::npos ? "" : text.substr(arrow);
+  if (size_t at = result.find("..."); at != std::string::npos) result.replace(at, 3, ellipsis_letters(c, widest));
+  return out + result;
+}
+
 Equation parse_equation(OpContext& c) {
   std::string text;
   for (char ch : c.attr_string("equation"))
-    if (ch != ' ') text += ch;
-  if (text.find('.') != std::string::npos) c.unsupported("an ellipsis in the equation is not supported");
+    if (ch != ' ') {
+      c.check(ch < '0' || ch > '9', "the equation has the character '" + std::string(1, ch) + "'");
+      text += ch;
+    }
+  text = spelled_out(c, text);
   size_t arrow = text.find("->");
   Equation e;
   e.terms.emplace_back();
   for (char ch : text.substr(0, arrow)) {
-    bool letter = (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z');
+    bool letter = (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '1' && ch <= '9');
     c.check(letter || ch == ',', "the equation has the character '" + std::string(1, ch) + "'");
     if (letter)
       e.terms.back() += ch;
@@ -178,11 +227,17 @@ Equation parse_equation(OpContext& c) {
     e.result = text.substr(arrow + 2);
     return e;
   }
-  std::map<char, int> uses; // without an arrow: letters used once, in order
+  std::map<char, int> uses; // without an arrow: an ellipsis, then letters used once, in order
+  std::string dots;
   for (const std::string& t : e.terms)
     for (char ch : t) ++uses[ch];
-  for (const auto& [ch, count] : uses)
-    if (count == 1) e.result += ch;
+  for (const auto& [ch, count] : uses) {
+    if (ch >= '1' && ch <= '9')
+      dots.insert(0, 1, ch);
+    else if (count == 1)
+      e.result += ch;
+  }
+  e.result = dots + e.result;
   return e;
 }
 

@@ -3,6 +3,7 @@
 // which needs the input's extent as a number unless the stride is 1; and ceil mode, which pads at the end.
 #include <algorithm>
 
+#include "frontend/gather.h"
 #include "frontend/nn.h"
 #include "frontend/onnx/op.h"
 
@@ -213,6 +214,72 @@ void max_pool_op(OpContext& c) {
   if (c.has_output(1)) c.out(1, max_positions(c, x, axes, column_major));
 }
 
+/// Each element of x goes to the position in the flat result that `indices` names; the rest is 0.
+void max_unpool(OpContext& c) {
+  Ref x = c.in_float(0), indices = c.in(1);
+  c.check(x->rank() >= 3 && shapes_equal(x->shape, indices->shape) && is_int(indices->dtype),
+          "indices " + shape_text(indices->shape) + " do not fit input " + shape_text(x->shape));
+  std::vector<int64_t> kernel = c.attr_ints("kernel_shape");
+  c.check(kernel.size() + 2 == x->shape.size(), "kernel_shape has " + std::to_string(kernel.size()) + " values");
+  std::vector<Window> axes = read_windows(c, kernel);
+  resolve_pads(c, x, axes);
+  Context& ctx = c.ctx();
+  Dims shape{x->shape[0], x->shape[1]};
+  for (size_t i = 0; i < axes.size(); ++i) {
+    Ref steps = dim_mul(dim_sub(x->shape[2 + i], ctx.index(1)), ctx.index(axes[i].stride));
+    shape.push_back(dim_add(steps, ctx.index(axes[i].kernel - axes[i].pad_lo - axes[i].pad_hi)));
+    c.check(shape.back()->lo >= 0, "the pads exceed the result");
+  }
+  Ref one = ctx.index(1), count = numel(ctx, x->shape);
+  Ref zeros = full(ctx, Dims{one, numel(ctx, shape), one}, x->dtype, 0);
+  Ref y = put(zeros, reshape(to(indices, DType::I64), Dims{one, count}), reshape(x, Dims{one, count, one}),
+              Scatter::Replace);
+  y = reshape(y, shape);
+  if (!c.has(2)) return c.out(y);
+  Dims wanted = c.known_dims(2), none(shape.size(), ctx.index(0)), more;
+  c.check(wanted.size() == shape.size(), "output_shape has " + std::to_string(wanted.size()) + " values");
+  for (size_t i = 0; i < shape.size(); ++i) {
+    more.push_back(dim_sub(wanted[i], shape[i]));
+    c.check(more.back()->lo >= 0, "output_shape " + shape_text(wanted) + " is smaller than " + shape_text(shape));
+  }
+  c.out(pad(y, none, more));
+}
+
+/// Sums blocks back into an image, the adjoint of windows: x [N, C*block, L] → [N, C, image...]. It is the transposed
+/// convolution with the filter that is 1 where the block's position is the channel.
+void col2im(OpContext& c) {
+  Ref x = c.in_float(0);
+  std::vector<int64_t> image = c.known_ints(1), block = c.known_ints(2);
+  c.check(x->rank() == 3 && image.size() == block.size() && !block.empty(),
+          "input " + shape_text(x->shape) + " is not rank 3, or image_shape and block_shape differ in length");
+  std::vector<Window> axes = read_windows(c, block);
+  resolve_pads(c, x, axes);
+  Context& ctx = c.ctx();
+  Dims counts{numel(ctx, index_dims(ctx, block))}; // block, then blocks along each axis
+  for (size_t i = 0; i < axes.size(); ++i) {
+    Window& w = axes[i];
+    c.check(image[i] >= 1 && image[i] < (int64_t{1} << 31), "image_shape has the value " + std::to_string(image[i]));
+    int64_t room = image[i] + w.pad_lo + w.pad_hi - w.span();
+    c.check(room >= 0, "the block does not fit in the image");
+    counts.push_back(ctx.index(room / w.stride + 1));
+    w.output_pad = room % w.stride; // what no block reaches
+  }
+  Ref size = counts[0], channels = dim_floordiv(dim(x, 1), size);
+  c.check(dims_equal(dim_mul(channels, size), dim(x, 1)), "block_shape does not divide the channels");
+  c.check(dims_equal(numel(ctx, Refs(counts).subspan(1)), dim(x, 2)),
+          "image_shape does not fit " + shape_text(x->shape));
+  Dims blocks = counts;
+  blocks.insert(blocks.begin(), dim_mul(dim(x, 0), channels));
+  Dims filter = index_dims(ctx, block);
+  Ref position = reshape(iota(ctx, Dims{size}, 0, DType::I64), filter);
+  filter.insert(filter.begin(), size);
+  Ref channel = iota(ctx, filter, 0, DType::I64);
+  Ref w = unsqueeze(to(elementwise(Ops::Eq, {channel, broadcast_to(position, filter)}), x->dtype), {1});
+  Dims shape{dim(x, 0), channels};
+  for (int64_t extent : image) shape.push_back(ctx.index(extent));
+  c.out(reshape(conv_transpose(reshape(x, blocks), w, axes, 1), shape));
+}
+
 void average_pool_op(OpContext& c) {
   Ref x = c.in_float(0);
   Spatial s = pool_windows(c, x);
@@ -259,6 +326,8 @@ constexpr OpRow kRows[] = {
     {"MaxPool", 1, kEnd, 1, 1, max_pool_op},
     {"AveragePool", 1, kEnd, 1, 1, average_pool_op},
     {"LpPool", 1, kEnd, 1, 1, lp_pool},
+    {"MaxUnpool", 9, kEnd, 2, 3, max_unpool},
+    {"Col2Im", 18, kEnd, 3, 3, col2im},
     {"GlobalAveragePool", 1, kEnd, 1, 1, global_average_pool},
     {"GlobalMaxPool", 1, kEnd, 1, 1, global_max_pool},
     {"GlobalLpPool", 1, kEnd, 1, 1, global_lp_pool},

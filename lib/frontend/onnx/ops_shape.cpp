@@ -18,6 +18,10 @@ void identity(OpContext& c) {
   c.out(c.in(0));
 }
 
+/// A tensor is an optional that has an element; an operand left out is one that has none.
+void optional_has_element(OpContext& c) { c.out(full(c.ctx(), {}, DType::Bool, c.has(0) ? 1 : 0)); }
+void optional_get_element(OpContext& c) { c.out(c.in(0)); }
+
 /// The identity, unless it trains with a ratio above 0, which is random.
 void dropout(OpContext& c) {
   if (c.opset() < 6) c.ignore("consumed_inputs");
@@ -406,6 +410,9 @@ constexpr OpRow kRows[] = {
     {"Pad", 1, kEnd, 1, 4, pad_op},              {"DepthToSpace", 1, kEnd, 1, 1, depth_to_space},
     {"SpaceToDepth", 1, kEnd, 1, 1, space_to_depth},
     {"Shape", 1, kEnd, 1, 1, shape_op},          {"Size", 1, kEnd, 1, 1, size_op},
+    {"OptionalHasElement", 15, 17, 1, 1, optional_has_element},
+    {"OptionalHasElement", 18, kEnd, 0, 1, optional_has_element},
+    {"OptionalGetElement", 15, kEnd, 1, 1, optional_get_element},
 };
 // clang-format on
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Sampling grids, crops and window functions: positions computed from data or from sizes known at import.
 // GridSample reads 2^d (linear), 1 (nearest) or 4^d (cubic) neighbours by `take`; padding decides what lies outside.
+// RoiAlign and DeformConv read with the same taps. Not handled: RoiAlign whose samples depend on a region's size.
 #include <algorithm>
 #include <cmath>
 
@@ -191,6 +192,152 @@ void grid_sample(OpContext& c) {
   c.out(to(reshape(y, shape), x->dtype));
 }
 
+// ---- regions and moved taps -----------------------------------------------------------------------------------------
+
+/// Bilinear taps at positions [P...] along an axis of n samples, as RoiAlign has them: 0 beyond one sample outside, the
+/// border up to there.
+Taps clamped_taps(Ref x, int64_t n) {
+  double last = static_cast<double>(n - 1);
+  Ref inside = elementwise(Ops::And, {elementwise(Ops::Le, {full_like(x, -1), x}),
+                                      elementwise(Ops::Le, {x, full_like(x, static_cast<double>(n))})});
+  Ref kept = minimum(maximum(x, 0), last), lower = floor_of(kept), t = sub(kept, lower);
+  auto weight = [&](Ref w) { return select(inside, w, full_like(w, 0)); };
+  return {{lower, minimum(add(lower, 1), last)}, {weight(rsub(1, t)), weight(t)}};
+}
+
+int64_t known_extent(OpContext& c, Ref x, int64_t axis) {
+  std::optional<int64_t> n = dim_int(dim(x, axis));
+  if (!n) c.unsupported("the input's extents are symbolic", "pin the dims with --dim NAME=VALUE");
+  return *n;
+}
+
+/// The sample positions of each region along one axis, [R, bins, samples].
+Ref region_positions(const Dims& shape, Ref low, Ref high, bool half_pixel) {
+  double bins = static_cast<double>(*dim_int(shape[1])), samples = static_cast<double>(*dim_int(shape[2]));
+  Ref extent = sub(high, low);
+  if (!half_pixel) extent = maximum(extent, 1);
+  Ref bin = broadcast_to(unsqueeze(div(extent, bins), {1, 2}), shape),
+      start = broadcast_to(unsqueeze(low, {1, 2}), shape);
+  Context& ctx = *low->ctx;
+  Ref at = mul(iota(ctx, shape, 1, low->dtype), bin);
+  Ref within = mul(div(bin, samples), add(iota(ctx, shape, 2, low->dtype), 0.5));
+  return add(add(start, at), within);
+}
+
+/// Mean or maximum over sampling_ratio^2 bilinear samples in each of the bins of a region. The maximum is over weighted
+/// neighbours, as ONNX Runtime and ONNX's tests have it.
+void roi_align(OpContext& c) {
+  Ref x = c.in_float(0), rois = c.in(1), batch = c.in(2);
+  std::string mode = c.attr_string("mode", "avg");
+  c.check(mode == "avg" || mode == "max", "mode=\"" + mode + "\" is neither avg nor max");
+  bool half_pixel = c.opset() >= 16 && c.attr_string("coordinate_transformation_mode", "half_pixel") == "half_pixel";
+  int64_t ratio = c.attr("sampling_ratio", 0);
+  double scale = c.attr_float("spatial_scale", 1);
+  if (ratio <= 0)
+    c.unsupported("sampling_ratio=0 lets the data choose the number of samples; only fixed ones are supported");
+  c.check(x->rank() == 4 && rois->rank() == 2 && dim_int(dim(rois, 1)) == 4 && batch->rank() == 1 &&
+              is_int(batch->dtype),
+          "input, rois and batch_indices must have ranks 4, 2 and 1");
+  c.check(rois->dtype == x->dtype && ratio < 1024, "rois have another type than the input, or too many samples");
+  Context& ctx = c.ctx();
+  DType wide = accumulator(x->dtype);
+  int64_t bins[2] = {c.attr("output_height", 1), c.attr("output_width", 1)};
+  for (int64_t b : bins) c.check(b >= 1 && b < (1 << 16), "output_height or output_width is out of range");
+  auto corner = [&](int64_t i) { // x1, y1, x2, y2
+    Ref p = squeeze(shrink_axis(rois, 1, ctx.index(i), ctx.index(1)), {1});
+    return add(mul(to(p, wide), scale), half_pixel ? -0.5 : 0);
+  };
+  Sampler s{"linear", "zeros", false, {known_extent(c, x, 2), known_extent(c, x, 3)}};
+  Dims shape{dim(rois, 0), ctx.index(bins[0]), ctx.index(ratio), ctx.index(bins[1]), ctx.index(ratio)};
+  std::vector<Taps> taps;
+  for (int64_t axis : {0, 1}) { // [R, bins, samples] in its place among [R, h, s, w, s]
+    Dims own{shape[0], shape[static_cast<size_t>(1 + 2 * axis)], shape[2]};
+    Ref p = region_positions(own, corner(1 - axis), corner(3 - axis), half_pixel);
+    p = broadcast_to(unsqueeze(p, axis == 0 ? std::vector<int64_t>{3, 4} : std::vector<int64_t>{1, 2}), shape);
+    taps.push_back(clamped_taps(reshape(p, Dims{numel(ctx, shape)}), s.extents[static_cast<size_t>(axis)]));
+  }
+  Ref plane = ctx.index(s.extents[0] * s.extents[1]);
+  Dims per_region = shape;
+  Ref image = mul(to(batch, DType::I64), broadcast_to(to(plane, DType::I64), batch->shape));
+  image = reshape(broadcast_to(unsqueeze(image, {1, 2, 3, 4}), per_region), Dims{numel(ctx, shape)});
+  Ref data = reshape(permute(to(x, wide), {0, 2, 3, 1}), Dims{ctx.index(1), dim_mul(dim(x, 0), plane), dim(x, 1)});
+  Ref y;
+  for (const Tap& tap : combinations(s, taps)) {
+    Ref value = take(data, unsqueeze(add(tap.position, image), {0}));
+    value = mul(squeeze(value, {0}), unsqueeze(tap.weight, {1})); // [samples, C]
+    y = !y ? value : mode == "avg" ? add(y, value) : maximum(y, value);
+  }
+  Dims full_shape = shape;
+  full_shape.push_back(dim(x, 1));
+  y = reshape(y, full_shape);
+  y = mode == "avg" ? div(sum(y, {2, 4}, false), static_cast<double>(ratio * ratio)) : max(y, {2, 4}, false);
+  c.out(to(permute(y, {0, 3, 1, 2}), x->dtype));
+}
+
+/// One axis of the taps of a deformable convolution: position of each window and tap plus its offset, [N, G, k, k, o,
+/// o].
+Ref moved_positions(const Window& w, const Dims& shape, int64_t axis, Ref offset) {
+  Ref tap = iota(*offset->ctx, shape, 2 + axis, offset->dtype),
+      start = iota(*offset->ctx, shape, 4 + axis, offset->dtype);
+  Ref regular = add(mul(start, static_cast<double>(w.stride)), mul(tap, static_cast<double>(w.dilation)));
+  return add(add(regular, static_cast<double>(-w.pad_lo)), offset);
+}
+
+/// A convolution whose taps are moved by `offset` (and weighted by `mask`), read bilinearly with zeros outside.
+void deform_conv(OpContext& c) {
+  Ref x = c.in_float(0), w = c.in(1), offset = c.in(2);
+  c.check(x->rank() == 4 && w->rank() == 4 && offset->rank() == 4 && w->dtype == x->dtype && offset->dtype == x->dtype,
+          "input, weight and offset must have rank 4 and one type");
+  Context& ctx = c.ctx();
+  DType wide = accumulator(x->dtype);
+  int64_t groups = c.attr("group", 1), moved = c.attr("offset_group", 1);
+  std::vector<int64_t> kernel{known_extent(c, w, 2), known_extent(c, w, 3)}, none(4, 0), ones(2, 1);
+  c.check(c.attr_ints("kernel_shape", kernel) == kernel,
+          "kernel_shape differs from the weight " + shape_text(w->shape));
+  std::vector<int64_t> strides = c.attr_ints("strides", ones), dilations = c.attr_ints("dilations", ones),
+                       pads = c.attr_ints("pads", none);
+  c.check(strides.size() == 2 && dilations.size() == 2 && pads.size() == 4,
+          "strides, dilations or pads have the wrong length");
+  int64_t channels = known_extent(c, x, 1), outputs = known_extent(c, w, 0);
+  c.check(groups >= 1 && moved >= 1 && channels % groups == 0 && channels % moved == 0 && outputs % groups == 0 &&
+              dim_int(dim(w, 1)) == channels / groups,
+          "group or offset_group do not fit the channels");
+  Sampler s{"linear", "zeros", false, {known_extent(c, x, 2), known_extent(c, x, 3)}};
+  Dims shape{dim(x, 0), ctx.index(moved), ctx.index(kernel[0]), ctx.index(kernel[1]), dim(offset, 2), dim(offset, 3)};
+  c.check(dim_int(dim(offset, 1)) == moved * kernel[0] * kernel[1] * 2 && dims_equal(dim(offset, 0), dim(x, 0)),
+          "offset " + shape_text(offset->shape) + " does not fit");
+  Ref offsets =
+      reshape(to(offset, wide), Dims{shape[0], shape[1], shape[2], shape[3], ctx.index(2), shape[4], shape[5]});
+  Dims rows{dim_mul(shape[0], shape[1]), numel(ctx, Refs(shape).subspan(2))};
+  std::vector<Taps> taps;
+  for (int64_t axis : {0, 1}) {
+    size_t i = static_cast<size_t>(axis);
+    Window window{.kernel = kernel[i], .stride = strides[i], .dilation = dilations[i], .pad_lo = pads[i]};
+    for (int64_t v : {window.stride - 1, window.dilation - 1, window.pad_lo})
+      c.check(v >= 0 && v < (1 << 24), "strides, dilations or pads are out of range");
+    std::optional<int64_t> out = dim_int(dim(offset, 2 + axis));
+    int64_t expected = (s.extents[i] + pads[i] + pads[i + 2] - window.span()) / window.stride + 1;
+    c.check(out == expected, "offset " + shape_text(offset->shape) + " does not fit the result");
+    Ref own = squeeze(shrink_axis(offsets, 4, ctx.index(axis), ctx.index(1)), {4});
+    Ref p = reshape(moved_positions(window, shape, axis, own), rows), whole = floor_of(p);
+    taps.push_back({{whole, add(whole, 1)}, tap_weights(s, sub(p, whole))});
+  }
+  Dims split{shape[0], shape[1], ctx.index(channels / moved), ctx.index(s.extents[0] * s.extents[1])};
+  Ref data = swap_axes(merge_axes(reshape(to(x, wide), split), 0, 2), 1, 2); // [N*G, positions, C/G]
+  Ref y = sample(s, data, taps);                                             // [N*G, k*k*o*o, C/G]
+  if (c.has(4)) {
+    c.check(c.in(4)->dtype == x->dtype, "mask has another type than the input");
+    y = mul(y, unsqueeze(reshape(to(c.in(4), wide), rows), {2}));
+  }
+  y = swap_axes(y, 1, 2);
+  int64_t taps_count = kernel[0] * kernel[1];
+  Ref g = ctx.index(groups), inner = ctx.index(channels / groups * taps_count), area = dim_mul(shape[4], shape[5]);
+  y = reshape(y, Dims{shape[0], g, inner, area});
+  Ref filter = reshape(to(w, wide), Dims{ctx.index(1), g, ctx.index(outputs / groups), inner});
+  y = reshape(matmul(filter, y), Dims{shape[0], ctx.index(outputs), shape[4], shape[5]});
+  c.out(to(c.has(3) ? add_channel(y, to(c.in(3), wide)) : y, x->dtype));
+}
+
 // ---- window functions -----------------------------------------------------------------------------------------------
 
 /// a0 - a1*cos(2 pi n/N) + a2*cos(4 pi n/N), with N = size, or size-1 if symmetric.
@@ -211,9 +358,14 @@ void blackman(OpContext& c) { cosine_window(c, 0.42, 0.5, 0.08); }
 
 constexpr int kEnd = kLatestOpset;
 constexpr OpRow kRows[] = {
-    {"CenterCropPad", 18, kEnd, 2, 2, center_crop_pad}, {"AffineGrid", 20, kEnd, 2, 2, affine_grid},
-    {"GridSample", 16, kEnd, 2, 2, grid_sample},        {"HannWindow", 17, kEnd, 1, 1, hann},
-    {"HammingWindow", 17, kEnd, 1, 1, hamming},         {"BlackmanWindow", 17, kEnd, 1, 1, blackman},
+    {"CenterCropPad", 18, kEnd, 2, 2, center_crop_pad},
+    {"AffineGrid", 20, kEnd, 2, 2, affine_grid},
+    {"RoiAlign", 10, kEnd, 3, 3, roi_align},
+    {"DeformConv", 19, kEnd, 3, 5, deform_conv},
+    {"GridSample", 16, kEnd, 2, 2, grid_sample},
+    {"HannWindow", 17, kEnd, 1, 1, hann},
+    {"HammingWindow", 17, kEnd, 1, 1, hamming},
+    {"BlackmanWindow", 17, kEnd, 1, 1, blackman},
 };
 
 } // namespace
