@@ -2,7 +2,7 @@
 // Shapes: the rule of each op, and arithmetic on dims. A dim is an Index scalar: a constant or an expression over Vars.
 // Sums and products of dims are kept as canonical polynomials (sorted monomials with integer coefficients over atoms:
 // Vars and whatever is not +, -, *), so two dims that are equal as polynomials are the same node. Division by a
-// monomial that divides every term is exact; any other division is an atom.
+// monomial that divides every term is exact; by a number, what it divides is taken out; any other division is an atom.
 #include <algorithm>
 #include <map>
 
@@ -281,13 +281,54 @@ Ref dim_sub(Ref a, Ref b) {
 
 Ref dim_mul(Ref a, Ref b) { return from_poly(*a->ctx, multiply(to_poly(a), to_poly(b))); }
 
+namespace {
+
+int64_t floor_quotient(int64_t a, int64_t d) { return a / d - (a % d < 0 ? 1 : 0); }
+
+/// x = d*quotient + rest, exactly: `quotient` gets what d divides and of the constant all but 0..d-1, x becomes the
+/// rest.
+Poly take_quotient(Poly& x, int64_t d) {
+  Poly quotient, rest;
+  for (const auto& [monomial, c] : x) {
+    const int64_t whole = monomial.empty() ? floor_quotient(c, d) : c % d == 0 ? c / d : 0;
+    if (whole != 0) quotient[monomial] = whole;
+    if (c != d * whole) rest[monomial] = c - d * whole;
+  }
+  x = rest;
+  return quotient;
+}
+
+/// floor(a / d), d > 0. A division inside the division is one: floor((floor(x / e) + c) / d) = floor((x + c*e) /
+/// (e*d)).
+Ref floordiv_by(Ref a, int64_t d) {
+  Context& ctx = *a->ctx;
+  Ref sum = ctx.index(0);
+  for (Poly x = to_poly(a);; x = to_poly(a)) {
+    sum = dim_add(sum, from_poly(ctx, take_quotient(x, d)));
+    a = from_poly(ctx, x);
+    if (x.empty()) return sum;
+    const auto& [monomial, coefficient] = *x.begin();
+    const int64_t constant = x.contains({}) ? x.at({}) : 0;
+    const bool one_atom = x.size() == (constant != 0 ? 2U : 1U) && monomial.size() == 1 && coefficient == 1;
+    if (x.size() == 1 && monomial.empty()) return sum; // 0 <= constant < d
+    const Ref inner = one_atom && monomial[0]->is(Ops::FloorDiv) ? monomial[0] : Ref();
+    const int64_t e = inner ? dim_int(inner->src[1]).value_or(0) : 0;
+    int64_t both = 0, shift = 0;
+    if (e <= 0 || __builtin_mul_overflow(e, d, &both) || __builtin_mul_overflow(e, constant, &shift))
+      return dim_add(sum, ctx.make(Ops::FloorDiv, DType::Index, {a, ctx.index(d)}));
+    a = dim_add(inner->src[0], ctx.index(shift));
+    d = both;
+  }
+}
+
+} // namespace
+
 Ref dim_floordiv(Ref a, Ref b) {
   Poly divisor = to_poly(b);
   if (divisor.size() == 1)
     if (std::optional<Poly> exact = divide(to_poly(a), divisor.begin()->first, divisor.begin()->second))
       return from_poly(*a->ctx, *exact);
-  std::optional<int64_t> x = dim_int(a), y = dim_int(b);
-  if (x && y && *y > 0) return a->ctx->index(*x >= 0 ? *x / *y : -((-*x + *y - 1) / *y));
+  if (std::optional<int64_t> d = dim_int(b); d && *d > 0) return floordiv_by(a, *d);
   return a->ctx->make(Ops::FloorDiv, DType::Index, {a, b});
 }
 

@@ -433,14 +433,39 @@ Ref import(Context& to, Ref root) {
   return copies[root->id];
 }
 
+namespace {
+
+constexpr int kMaxDimText = 32; // nodes of a dim that are spelt out, and so the depth of the recursion
+
+struct Spelling {
+  std::string text;
+  int binding = 2; ///< of the outermost operator: 0 sums, 1 products, 2 atoms
+};
+
+std::string spelt(const Spelling& s, int binding) { return s.binding < binding ? "(" + s.text + ")" : s.text; }
+
+Spelling spell(Ref dim, int& budget) {
+  if (std::optional<int64_t> n = dim_int(dim)) return {std::to_string(*n), *n < 0 ? 0 : 2};
+  if (dim->is(Ops::Var)) return {dim->s(Attr::Name)};
+  if (dim->cls() != OpClass::Binary || (budget -= 2) < 0) return {std::string(name(dim->op)) + "(...)"};
+  const Spelling a = spell(dim->src[0], budget), b = spell(dim->src[1], budget);
+  switch (dim->op) {
+  case Ops::Add: return {a.text + (b.text[0] == '-' ? "" : "+") + b.text, 0};
+  case Ops::Sub: return {a.text + "-" + spelt(b, 1), 0};
+  case Ops::Mul: return {spelt(a, 1) + "*" + spelt(b, 2), 1};
+  case Ops::FloorDiv: return {spelt(a, 1) + "/" + spelt(b, 2), 1};
+  case Ops::FloorMod: return {spelt(a, 1) + "%" + spelt(b, 2), 1};
+  default: return {std::string(name(dim->op)) + "(" + a.text + "," + b.text + ")"};
+  }
+}
+
+} // namespace
+
 std::string shape_text(Refs shape) {
   std::string text = "[";
   for (Ref dim : shape) {
-    if (text.size() > 1) text += ',';
-    if (std::optional<int64_t> n = dim_int(dim))
-      text += std::to_string(*n);
-    else
-      text += dim->is(Ops::Var) ? dim->s(Attr::Name) : std::string(name(dim->op)) + "(...)";
+    int budget = kMaxDimText;
+    text += (text.size() > 1 ? "," : "") + spell(dim, budget).text;
   }
   return text + "]";
 }

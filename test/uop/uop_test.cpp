@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "uop/diag.h"
+#include "uop/eval.h"
 
 using namespace tgc;
 
@@ -91,6 +92,36 @@ TEST(UOp, DimArithmeticIsCanonical) {
   EXPECT_EQ(dim_int(dim_floordiv(ctx.index(-7), two)), -4);
   EXPECT_FALSE(dims_equal(n, m));
   EXPECT_EQ(shape_text(std::vector<Ref>{n, two}), "[n,2]");
+  const auto half = [&](Ref x) { return dim_floordiv(x, two); };
+  const auto text = [](Ref x) { return shape_text(std::vector<Ref>{x}); };
+  EXPECT_EQ(text(half(dim_add(dim_mul(n, two), m))), "[n+m/2]");
+  EXPECT_EQ(text(half(dim_add(n, ctx.index(-1)))), "[(n+1)/2-1]");
+  Ref down = n; // three convolutions of stride 2 round up each
+  for (int i = 0; i < 3; ++i) down = dim_add(half(dim_sub(down, ctx.index(1))), ctx.index(1));
+  EXPECT_EQ(text(down), "[(n+7)/8]");
+}
+
+TEST(UOp, DimDivisionsAreExact) {
+  for (int64_t x = -9; x <= 9; ++x)
+    for (int64_t c = -5; c <= 5; ++c) {
+      Context ctx;
+      const Ref n = ctx.var("n", x, x == 9 ? x : x + 1); // bounds do not fold it
+      const Ref inner =
+          dim_add(dim_floordiv(dim_add(dim_mul(n, ctx.index(3)), ctx.index(c)), ctx.index(2)), ctx.index(c));
+      const auto floored = [](int64_t a, int64_t b) { return (a - ((a % b) + b) % b) / b; };
+      EXPECT_EQ(eval_index(dim_floordiv(inner, ctx.index(5)), {{"n", x}}), floored(floored(3 * x + c, 2) + c, 5));
+    }
+}
+
+TEST(UOp, DimsAreSpeltOut) {
+  Context ctx;
+  const Ref n = ctx.var("n", 1, 64), m = ctx.var("m", 1, 64), two = ctx.index(2);
+  const Ref sum = dim_add(dim_mul(n, two), m), smaller = ctx.make(Ops::Min, DType::Index, {n, dim_sub(m, two)});
+  EXPECT_EQ(shape_text(std::vector<Ref>{sum, dim_floordiv(dim_mul(sum, n), m), smaller}),
+            "[m+n*2,(m*n+n*n*2)/m,min(n,m-2)]");
+  Ref many = n;
+  for (int i = 0; i < 40; ++i) many = ctx.make(Ops::Max, DType::Index, {many, ctx.index(i)});
+  EXPECT_NE(shape_text(std::vector<Ref>{many}).find("max(...)"), std::string::npos);
 }
 
 TEST(UOp, MovementShapes) {
