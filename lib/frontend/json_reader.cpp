@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "frontend/constant.h"
+#include "frontend/dims.h"
 #include "frontend/frontend.h"
 #include "frontend/nn.h"
 #include "uop/diag.h"
@@ -85,8 +86,10 @@ private:
 
 class Reader {
 public:
-  Reader(std::string name, const ImportOptions& options) : name_(std::move(name)), options_(options) {}
-  Module run(const json& root);
+  Reader(std::string name, const ImportOptions& options, DimTable& dims)
+      : name_(std::move(name)), options_(options), dims_(dims) {}
+  /// Nothing: `dims` has changed.
+  std::optional<Module> run(const json& root);
 
 private:
   std::string name_;
@@ -94,8 +97,8 @@ private:
   Module module_;
   Diagnostics errors_;
   std::map<std::string, Ref> values_; ///< null: its maker failed
-  std::map<std::string, DimBounds> bounds_;
-  std::map<std::string, Ref> vars_;
+  DimTable& dims_;
+  bool assumed_ = false; ///< `dims_` has changed
   int64_t slots_ = 0;
   std::vector<Ref> inputs_;
 
@@ -106,8 +109,9 @@ private:
   void read_bounds(const Item& root);
   void check_dim_options();
   DType dtype(const Item& item);
-  Ref dim_of(const Item& item);
-  Dims dims(const Item& item);
+  void assume(const Undecided& condition, const std::string& path);
+  Ref dim_of(const Item& item, int64_t slot, int64_t axis);
+  Dims dims(const Item& item, int64_t slot = -1);
   void declare(const Item& item, const std::string& name);
   void input(const Item& item);
   void constant(const Item& item);
@@ -119,9 +123,21 @@ private:
   void output(const Item& item, std::vector<Ref>& effects, std::set<std::string>& seen);
 };
 
+/// Adds a node's condition to the table, or reports it.
+void Reader::assume(const Undecided& condition, const std::string& path) {
+  Diagnostic d = condition.all()[0];
+  const DimTable::Outcome outcome = dims_.assume(condition, path + ": " + d.message);
+  assumed_ |= outcome == DimTable::Outcome::Assumed;
+  d.where = name_ + ": " + path;
+  if (outcome == DimTable::Outcome::Impossible) d.code = ErrorCode::E208;
+  if (outcome != DimTable::Outcome::Assumed) errors_.error(d);
+}
+
 template <typename Action> void Reader::guarded(const std::string& path, Action action) {
   try {
     action();
+  } catch (const Undecided& condition) {
+    assume(condition, path);
   } catch (const CompileError& e) {
     for (Diagnostic d : e.all()) {
       d.where = name_ + ": " + (d.where.empty() ? path : d.where);
@@ -145,9 +161,10 @@ template <typename Action> void Reader::each(const Item& root, const char* key, 
 
 void Reader::check_dim_options() {
   std::string known;
-  for (const auto& [name, var] : vars_) known += (known.empty() ? "" : ", ") + name;
+  const std::vector<std::string> names = dims_.names();
+  for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
   for (const auto& [name, range] : options_.dims)
-    if (!vars_.count(name))
+    if (std::find(names.begin(), names.end(), name) == names.end())
       errors_.error({ErrorCode::E209, name_, "there is no dim \"" + name + "\" to set",
                      known.empty() ? "the model has no symbolic dims" : "the model's symbolic dims are: " + known});
 }
@@ -167,29 +184,22 @@ void Reader::read_bounds(const Item& root) {
       for (const auto& [name, unused] : all.raw().items()) {
         std::vector<int64_t> range = all.at(name.c_str()).integers(1, kMaxExtent);
         if (range.size() != 2 || range[0] > range[1]) bad(all.path() + "/" + name, "is not [LO, HI] with LO <= HI");
-        bounds_[name] = {range[0], range[1]};
+        dims_.declare(name, {range[0], range[1]});
       }
     });
-  for (const auto& [name, range] : options_.dims) bounds_[name] = range;
 }
 
-Ref Reader::dim_of(const Item& item) {
+Ref Reader::dim_of(const Item& item, int64_t slot, int64_t axis) {
   if (!item.raw().is_string()) return ctx().index(item.integer(0, kMaxExtent));
   std::string name = item.text();
   if (name.empty()) bad(item.path(), "a dim has an empty name");
-  Ref& var = vars_[name];
-  if (var) return var;
-  DimBounds b = bounds_.count(name) ? bounds_[name] : DimBounds{};
-  if (b.lo < 1 || b.hi < b.lo)
-    bad(item.path(), "dim " + name + " cannot be " + std::to_string(b.lo) + ".." + std::to_string(b.hi));
-  var = b.lo == b.hi ? ctx().index(b.lo) : ctx().var(name, b.lo, b.hi);
-  return var;
+  return dims_.input_dim(ctx(), name, slot, axis);
 }
 
-Dims Reader::dims(const Item& item) {
+Dims Reader::dims(const Item& item, int64_t slot) {
   Dims out;
   if (item.array().size() > kMaxRank) bad(item.path(), "has rank " + std::to_string(item.size()) + ", the limit is 16");
-  for (size_t i = 0; i < item.size(); ++i) out.push_back(dim_of(item.at(i)));
+  for (size_t i = 0; i < item.size(); ++i) out.push_back(dim_of(item.at(i), slot, static_cast<int64_t>(i)));
   numel(ctx(), out);
   return out;
 }
@@ -207,7 +217,7 @@ void Reader::input(const Item& item) {
   std::string name = item.object().at("name").text();
   declare(item, name);
   item.only({"name", "type", "shape"});
-  Dims shape = dims(item.at("shape"));
+  Dims shape = dims(item.at("shape"), slot);
   inputs_.push_back(ctx().make(Ops::Param, dtype(item.at("type")), shape, {{Attr::Slot, slot}, {Attr::Name, name}}));
   values_[name] = inputs_.back();
 }
@@ -384,8 +394,8 @@ Ref Reader::movement(const Item& item, const std::string& op, Ref x) {
     item.only({"op", "name", "in", "shape"});
     Dims shape = dims(item.at("shape"));
     if (op == "expand") return broadcast_to(x, shape);
-    if (!dims_equal(numel(ctx(), x->shape), numel(ctx(), shape)))
-      bad(item.path() + "/shape", shape_text(x->shape) + " does not reshape to " + shape_text(shape));
+    require_equal(numel(ctx(), x->shape), numel(ctx(), shape),
+                  shape_text(x->shape) + " does not reshape to " + shape_text(shape));
     return reshape(x, shape);
   }
   if (op == "permute" || op == "flip") {
@@ -456,7 +466,7 @@ void Reader::output(const Item& item, std::vector<Ref>& effects, std::set<std::s
   effects.push_back(ctx().make(Ops::Store, DType::Void, {param, value}));
 }
 
-Module Reader::run(const json& value) {
+std::optional<Module> Reader::run(const json& value) {
   module_.source = name_;
   Item root(value, "");
   guarded("/", [&] {
@@ -473,8 +483,11 @@ Module Reader::run(const json& value) {
   std::set<std::string> seen;
   each(root, "outputs", [&](const Item& item) { output(item, effects, seen); });
   check_dim_options();
+  if (assumed_) return std::nullopt; // errors may vanish with it
   errors_.checkpoint();
   Ref sink = ctx().make(Ops::Sink, DType::Void, effects);
+  const std::vector<Ref> checks = dims_.checks(ctx());
+  inputs_.insert(inputs_.end(), checks.begin(), checks.end());
   module_.root = make_func("main", sink, inputs_);
   return std::move(module_);
 }
@@ -521,7 +534,13 @@ Module import_json(const FileBytes& file, const std::string& name, const ImportO
                                   .message = "a number is out of range",
                                   .note = "write \"inf\" or \"-inf\""});
   }
-  return Reader(name, options).run(root);
+  DimTable dims(options.dims);
+  for (int round = 0; round < kMaxDimRounds; ++round)
+    if (std::optional<Module> module = Reader(name, options, dims).run(root)) return std::move(*module);
+  throw CompileError(Diagnostic{.code = ErrorCode::E207,
+                                .where = name,
+                                .message = "the conditions on symbolic dims have no end",
+                                .note = "pin the dims: --dim NAME=VALUE"});
 }
 
 } // namespace tgc

@@ -21,12 +21,35 @@ bool all_const(Refs dims, int64_t value) {
   return std::all_of(dims.begin(), dims.end(), [&](Ref d) { return dim_int(d) == value; });
 }
 
+std::string dim_text(Ref dim) {
+  std::string text = shape_text(std::vector<Ref>{dim});
+  return text.substr(1, text.size() - 2);
+}
+
 Dims constant_dims(Ref x, int64_t value) { return Dims(x->shape.size(), x->ctx->index(value)); }
 
 } // namespace
 
 void fail(ErrorCode code, std::string message, std::string note) {
   throw CompileError(Diagnostic{code, "", std::move(message), std::move(note)});
+}
+
+Undecided::Undecided(Ref a, Relation is, Ref b, const std::string& message)
+    : CompileError(Diagnostic{ErrorCode::E209, "", message, "pin or bound the dims: --dim NAME=VALUE or NAME=LO..HI"}),
+      left(a), relation(is), right(b) {}
+
+void require_equal(Ref a, Ref b, const std::string& message) {
+  if (dims_equal(a, b)) return;
+  Ref difference = dim_sub(a, b);
+  if (difference->lo > 0 || difference->hi < 0) fail(ErrorCode::E203, message);
+  throw Undecided(a, Undecided::Relation::Equal, b, message + " unless " + dim_text(a) + " = " + dim_text(b));
+}
+
+void require_at_most(Ref a, Ref b, const std::string& message) {
+  Ref margin = dim_sub(b, a);
+  if (margin->lo >= 0) return;
+  if (margin->hi < 0) fail(ErrorCode::E203, message);
+  throw Undecided(a, Undecided::Relation::AtMost, b, message + " unless " + dim_text(a) + " <= " + dim_text(b));
 }
 
 // ---- dims -----------------------------------------------------------------------------------------------------------
@@ -62,15 +85,27 @@ std::vector<int64_t> all_axes(Ref x) {
   return axes;
 }
 
+Ref dim_min(Ref a, Ref b) {
+  if (dim_sub(b, a)->lo >= 0) return a;
+  if (dim_sub(a, b)->lo >= 0) return b;
+  return a->ctx->make(Ops::Min, DType::Index, {a, b});
+}
+
+Ref dim_max(Ref a, Ref b) {
+  if (dim_sub(a, b)->lo >= 0) return a;
+  if (dim_sub(b, a)->lo >= 0) return b;
+  return a->ctx->make(Ops::Max, DType::Index, {a, b});
+}
+
 namespace {
+// Of two symbolic extents either could be 1 at run time; that they are equal is what models mean.
 Ref broadcast_dim(Ref a, Ref b, const std::vector<Dims>& shapes) {
   if (dims_equal(a, b) || dim_int(b) == 1) return a;
   if (dim_int(a) == 1) return b;
   std::string text;
   for (const Dims& s : shapes) text += (text.empty() ? "" : " and ") + shape_text(s);
-  if (dim_int(a) && dim_int(b)) fail(ErrorCode::E203, "shapes " + text + " do not broadcast");
-  fail(ErrorCode::E209, "shapes " + text + " broadcast only if their symbolic dims agree",
-       "pin the dims with --dim NAME=VALUE");
+  require_equal(a, b, "shapes " + text + " do not broadcast");
+  return a;
 }
 } // namespace
 
@@ -149,9 +184,7 @@ Ref broadcast_to(Ref x, Refs dims) {
   aligned.insert(aligned.end(), x->shape.begin(), x->shape.end());
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dim_int(aligned[i]) == 1 || dims_equal(aligned[i], dims[i])) continue;
-    bool known = dim_int(aligned[i]) && dim_int(dims[i]);
-    fail(known ? ErrorCode::E203 : ErrorCode::E209,
-         "shape " + shape_text(x->shape) + " does not broadcast to " + shape_text(dims));
+    require_equal(aligned[i], dims[i], "shape " + shape_text(x->shape) + " does not broadcast to " + shape_text(dims));
   }
   return expand(reshape(x, aligned), dims);
 }
@@ -204,9 +237,9 @@ Ref squeeze(Ref x, const std::vector<int64_t>& axes) {
   Dims dims;
   for (int64_t i = 0; i < x->rank(); ++i) {
     bool drop = std::find(axes.begin(), axes.end(), i) != axes.end();
-    if (drop && dim_int(dim(x, i)) != 1)
-      fail(ErrorCode::E203,
-           "squeeze of axis " + std::to_string(i) + " of " + shape_text(x->shape) + ", which is not 1");
+    if (drop)
+      require_equal(dim(x, i), x->ctx->index(1),
+                    "squeeze of axis " + std::to_string(i) + " of " + shape_text(x->shape) + ", which is not 1");
     if (!drop) dims.push_back(dim(x, i));
   }
   return reshape(x, dims);
@@ -241,9 +274,10 @@ Ref concat(const std::vector<Ref>& parts, int64_t axis) {
       result = padded;
       continue;
     }
-    if (!shapes_equal(padded->shape, result->shape))
-      fail(ErrorCode::E203, "concatenated shapes " + shape_text(part->shape) + " and " +
-                                shape_text(parts.back()->shape) + " differ outside axis " + std::to_string(axis));
+    const std::string message = "concatenated shapes " + shape_text(part->shape) + " and " +
+                                shape_text(parts.back()->shape) + " differ outside axis " + std::to_string(axis);
+    if (padded->rank() != result->rank()) fail(ErrorCode::E203, message);
+    for (size_t a = 0; a < result->shape.size(); ++a) require_equal(padded->shape[a], result->shape[a], message);
     Ref position = iota(ctx, result->shape, axis, DType::Index);
     result = select(elementwise(Ops::Lt, {position, end}), padded, result);
   }

@@ -20,6 +20,20 @@ using Dims = std::vector<Ref>;
 /// Throws CompileError with an empty `where`, which importers fill in.
 [[noreturn]] void fail(ErrorCode code, std::string message, std::string note = "");
 
+/// A condition on symbolic dims that a builder needs and that is true for some values only: a CompileError (E209) for
+/// whoever does not know better, a fact to assume and to check at run time for importers (dims.h).
+class Undecided : public CompileError {
+public:
+  enum class Relation : uint8_t { Equal, AtMost };
+  Undecided(Ref a, Relation is, Ref b, const std::string& message);
+  Ref left;
+  Relation relation;
+  Ref right;
+};
+/// Returns if a = b (a <= b) for all values of their dims. errors: E203 with `message` if for none, else Undecided.
+void require_equal(Ref a, Ref b, const std::string& message);
+void require_at_most(Ref a, Ref b, const std::string& message);
+
 // ---- dims -----------------------------------------------------------------------------------------------------------
 Dims dims_of(Ref x);
 Dims index_dims(Context& ctx, const std::vector<int64_t>& dims);
@@ -31,6 +45,9 @@ std::vector<int64_t> normalize_axes(std::vector<int64_t> axes, int64_t rank);
 std::vector<int64_t> all_axes(Ref x);
 /// The shape that all of `shapes` broadcast to, aligned at the last dim.
 Dims broadcast_shapes(const std::vector<Dims>& shapes);
+/// The smaller or larger of two dims; no op where bounds tell which.
+Ref dim_min(Ref a, Ref b);
+Ref dim_max(Ref a, Ref b);
 /// product(whole)/product(part), exactly: equal dims cancel, then constants. Nothing if it is not provably whole.
 std::optional<Ref> exact_quotient(Context& ctx, Refs whole, Refs part);
 

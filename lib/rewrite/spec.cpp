@@ -55,6 +55,13 @@ Ref index_scalar(Match& m) { return yes_if(m.root()->rank() == 0, m); }
 Ref func_of_sink(Match& m) { return yes_if(m.root()->src[0]->is(Ops::Sink), m); }
 Ref func_of_linear(Match& m) { return yes_if(m.root()->src[0]->is(Ops::Linear), m); }
 
+/// eq(dim, dim) or le(dim, dim).
+Ref dim_check(Match& m) {
+  const Ref condition = m.root()->src[0];
+  const bool compares = condition->is(Ops::Eq) || condition->is(Ops::Le);
+  return yes_if(compares && condition->rank() == 0 && condition->src[0]->dtype == DType::Index, m);
+}
+
 Ref effects_only(Match& m) {
   const auto effect = [](Ref s) { return s->dtype == DType::Void; };
   return yes_if(std::all_of(m.root()->src.begin(), m.root()->src.end(), effect), m);
@@ -71,6 +78,7 @@ const PatternMatcher& tensor_rules() {
           {"store", op(Ops::Store, {X, any()}), [](Match& m) { return yes_if(m[X]->is(Ops::Param), m); }},
           {"call", op_any_sources({Ops::Call}), [](Match& m) { return yes_if(m.root()->src[0]->is(Ops::Func), m); }},
           {"control", op_any_sources({Ops::Tuple, Ops::Get, Ops::After}), yes},
+          {"check", op_any_sources({Ops::Check}), dim_check},
           {"sink", op_any_sources({Ops::Sink}), effects_only},
           {"func", op_any_sources({Ops::Func}), func_of_sink},
       });
@@ -107,6 +115,8 @@ const PatternMatcher& plan_rules() {
           {"leaf", op_any_sources({Ops::Const, Ops::Param, Ops::Weight, Ops::Var}), yes},
           {"buffer", op_any_sources({Ops::Buffer}), [](Match& m) { return yes_if(is_space(m.root(), "global"), m); }},
           {"dims", index(elementwise()), index_scalar},
+          {"condition", op_any_sources({Ops::Eq, Ops::Le}), index_scalar},
+          {"check", op_any_sources({Ops::Check}), dim_check},
           {"call", op_any_sources({Ops::Call}), plan_call},
           {"after", op_any_sources({Ops::After}), [](Match& m) { return yes_if(is_storage(m.root()->src[0]), m); }},
           {"linear", op_any_sources({Ops::Linear}), effects_only},

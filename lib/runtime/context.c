@@ -11,6 +11,22 @@ static const char* text_of(const tgrt_context* c, tgrt_text text) { return c->mo
 
 /* ---- variables --------------------------------------------------------------------------------------------------- */
 
+/* "batch = 3 (dim 0 of input \"x\")", cut at the end of `text`. */
+static void var_text(const tgrt_context* c, int64_t var, char* text, size_t text_bytes) {
+  const tgrt_model* m = c->model;
+  const char* name = text_of(c, m->vars[var].name);
+  const long long value = c->vars[var];
+  for (uint32_t i = 0; i < m->plan->inputs.count; ++i) {
+    const struct tgrt_plan_tensor* t = &m->tensors[TGRT_INPUT][i];
+    for (uint32_t axis = 0; axis < t->rank; ++axis) {
+      if (c->set_dims[t->first_dim + axis] != value || tgrt_bare_var(m, m->dims[t->first_dim + axis]) != var) continue;
+      snprintf(text, text_bytes, "%s = %lld (dim %u of input \"%s\")", name, value, axis, text_of(c, t->name));
+      return;
+    }
+  }
+  snprintf(text, text_bytes, "%s = %lld", name, value);
+}
+
 /* Takes values from the dims of the inputs that are bare variables. */
 static int bind_vars(tgrt_context* c, tgrt_error* error) {
   const tgrt_model* m = c->model;
@@ -21,10 +37,110 @@ static int bind_vars(tgrt_context* c, tgrt_error* error) {
       const int64_t var = tgrt_bare_var(m, m->dims[t->first_dim + axis]);
       if (given == TGRT_UNSET || var < 0) continue;
       if (c->vars[var] == TGRT_UNSET) c->vars[var] = given;
-      if (c->vars[var] != given)
-        return tgrt_fail(error, TGRT_E_SHAPE, "input \"%s\": dim %u is %lld, but %s = %lld", text_of(c, t->name), axis,
-                         (long long)given, text_of(c, m->vars[var].name), (long long)c->vars[var]);
+      if (c->vars[var] == given) continue;
+      char known[160];
+      var_text(c, var, known, sizeof known);
+      return tgrt_fail(error, TGRT_E_SHAPE, "input \"%s\": dim %u is %lld, but %s", text_of(c, t->name), axis,
+                       (long long)given, known);
     }
+  }
+  return 0;
+}
+
+/* Gives variables values by the equalities of which one side is known and the other is a variable without one. */
+static void solve_vars(tgrt_context* c) {
+  const tgrt_model* m = c->model;
+  for (int again = 1; again;) {
+    again = 0;
+    for (uint32_t i = 0; i < m->plan->checks.count; ++i) {
+      const struct tgrt_plan_check* check = &m->checks[i];
+      if (check->relation != TGRT_CHECK_EQUAL) continue;
+      const int left_known = tgrt_is_known(m, check->left, c->vars),
+                right_known = tgrt_is_known(m, check->right, c->vars);
+      if (left_known == right_known) continue;
+      int64_t factor = 1, value;
+      const int64_t var = left_known ? tgrt_scaled_var(m, check->right, &factor) : tgrt_bare_var(m, check->left);
+      if (var < 0 || tgrt_eval(m, left_known ? check->left : check->right, c->vars, &value)) continue;
+      c->vars[var] = value / factor;
+      again = 1;
+    }
+  }
+}
+
+static int is_defined(const tgrt_model* m, uint32_t var) {
+  for (uint32_t i = 0; i < m->plan->checks.count; ++i)
+    if (m->checks[i].relation == TGRT_CHECK_EQUAL && tgrt_bare_var(m, m->checks[i].left) == (int64_t)var) return 1;
+  return 0;
+}
+
+/* Gives variables without a value their minimum, those last that others define. */
+static void use_minima(tgrt_context* c) {
+  const tgrt_model* m = c->model;
+  for (int defined = 0; defined < 2; ++defined)
+    for (uint32_t i = 0; i < m->plan->vars.count; ++i) {
+      if (c->vars[i] != TGRT_UNSET || is_defined(m, i) != defined) continue;
+      c->vars[i] = m->vars[i].min;
+      solve_vars(c);
+    }
+}
+
+static int check_bounds(const tgrt_context* c, tgrt_error* error) {
+  const tgrt_model* m = c->model;
+  for (uint32_t i = 0; i < m->plan->vars.count; ++i) {
+    const struct tgrt_plan_var* var = &m->vars[i];
+    if (c->vars[i] < var->min || c->vars[i] > var->max)
+      return tgrt_fail(error, TGRT_E_VARIABLE, "dim %s = %lld is outside %lld..%lld", text_of(c, var->name),
+                       (long long)c->vars[i], (long long)var->min, (long long)var->max);
+  }
+  return 0;
+}
+
+/* One side of a check: a variable, or a value and the variables it is made of. */
+static void side_text(const tgrt_context* c, tgrt_expr expr, int64_t value, char* text, size_t text_bytes) {
+  const int64_t var = tgrt_bare_var(c->model, expr);
+  if (var >= 0) {
+    var_text(c, var, text, text_bytes);
+    return;
+  }
+  int used = snprintf(text, text_bytes, "%lld", (long long)value);
+  const int64_t* at = c->model->words + expr;
+  const char* separator = " (for ";
+  for (; *at != TGRT_EXPR_END; ++at) {
+    if ((*at & 0xff) != TGRT_EXPR_VAR || used < 0 || (size_t)used >= text_bytes) continue;
+    const int64_t v = *at >> 8;
+    used += snprintf(text + used, text_bytes - (size_t)used, "%s%s = %lld", separator,
+                     text_of(c, c->model->vars[v].name), (long long)c->vars[v]);
+    separator = ", ";
+  }
+  if (separator[0] == ',' && (size_t)used < text_bytes) snprintf(text + used, text_bytes - (size_t)used, ")");
+}
+
+static int fail_check(const tgrt_context* c, const struct tgrt_plan_check* check, const int64_t sides[2],
+                      tgrt_error* error) {
+  char left[160], right[160];
+  const char* why = text_of(c, check->text);
+  int64_t factor = 1;
+  side_text(c, check->left, sides[0], left, sizeof left);
+  side_text(c, check->right, sides[1], right, sizeof right);
+  if (check->relation == TGRT_CHECK_AT_MOST) {
+    if (tgrt_is_constant(c->model, check->left, &factor))
+      return tgrt_fail(error, TGRT_E_CHECK, "%s must be at least %s: %s", right, left, why);
+    return tgrt_fail(error, TGRT_E_CHECK, "%s must be at most %s: %s", left, right, why);
+  }
+  if (tgrt_scaled_var(c->model, check->right, &factor) >= 0 && factor > 1)
+    return tgrt_fail(error, TGRT_E_CHECK, "%s must be a multiple of %lld: %s", left, (long long)factor, why);
+  return tgrt_fail(error, TGRT_E_CHECK, "%s must equal %s: %s", left, right, why);
+}
+
+static int evaluate_checks(const tgrt_context* c, tgrt_error* error) {
+  const tgrt_model* m = c->model;
+  for (uint32_t i = 0; i < m->plan->checks.count; ++i) {
+    const struct tgrt_plan_check* check = &m->checks[i];
+    int64_t sides[2];
+    if (tgrt_eval(m, check->left, c->vars, &sides[0]) || tgrt_eval(m, check->right, c->vars, &sides[1]))
+      return tgrt_fail(error, TGRT_E_OVERFLOW, "a condition on the dims passes 2^63: %s", text_of(c, check->text));
+    const int holds = check->relation == TGRT_CHECK_EQUAL ? sides[0] == sides[1] : sides[0] <= sides[1];
+    if (!holds) return fail_check(c, check, sides, error);
   }
   return 0;
 }
@@ -33,20 +149,19 @@ static int evaluate_vars(tgrt_context* c, tgrt_error* error) {
   const tgrt_model* m = c->model;
   const uint32_t count = m->plan->vars.count;
   if (count > 0) memcpy(c->vars, c->set_vars, count * sizeof *c->vars);
-  const int rc = bind_vars(c, error);
+  int rc = bind_vars(c, error);
   if (rc) return rc;
+  solve_vars(c);
+  if (c->flags & TGRT_CONTEXT_MINIMA) use_minima(c);
   for (uint32_t i = 0; i < count; ++i) {
     const struct tgrt_plan_var* var = &m->vars[i];
-    const char* name = text_of(c, var->name);
-    const long long min = var->min, max = var->max;
-    if (c->vars[i] == TGRT_UNSET && min == max) c->vars[i] = min;
+    if (c->vars[i] == TGRT_UNSET && var->min == var->max) c->vars[i] = var->min;
     if (c->vars[i] == TGRT_UNSET)
-      return tgrt_fail(error, TGRT_E_UNSET, "dim %s (%lld..%lld) has no value", name, min, max);
-    if (c->vars[i] < min || c->vars[i] > max)
-      return tgrt_fail(error, TGRT_E_VARIABLE, "dim %s = %lld is outside %lld..%lld", name, (long long)c->vars[i], min,
-                       max);
+      return tgrt_fail(error, TGRT_E_UNSET, "dim %s (%lld..%lld) has no value", text_of(c, var->name),
+                       (long long)var->min, (long long)var->max);
   }
-  return 0;
+  rc = evaluate_checks(c, error); /* before bounds, which may be narrower for a check's reason */
+  return rc ? rc : check_bounds(c, error);
 }
 
 /* ---- shapes ------------------------------------------------------------------------------------------------------ */
@@ -111,20 +226,6 @@ static int evaluate_tensors(tgrt_context* c, tgrt_error* error) {
       rc = kind == TGRT_INPUT ? compare_shape(c, t, error) : 0;
       if (rc) return rc;
     }
-  }
-  return 0;
-}
-
-static int evaluate_checks(tgrt_context* c, tgrt_error* error) {
-  const tgrt_model* m = c->model;
-  for (uint32_t i = 0; i < m->plan->checks.count; ++i) {
-    const struct tgrt_plan_check* check = &m->checks[i];
-    const struct tgrt_plan_tensor* t = &m->tensors[TGRT_INPUT][check->input];
-    const int64_t found = c->dims[t->first_dim + check->dim];
-    int64_t wanted = 0;
-    if (tgrt_eval(m, check->expr, c->vars, &wanted) == 0 && found == wanted) continue;
-    return tgrt_fail(error, TGRT_E_CHECK, "input \"%s\": dim %u is %lld, must be %lld: %s", text_of(c, t->name),
-                     check->dim, (long long)found, (long long)wanted, text_of(c, check->text));
   }
   return 0;
 }
@@ -221,7 +322,6 @@ int tgrt_evaluate(tgrt_context* c, tgrt_error* error) {
   c->resolved = 0;
   int rc = evaluate_vars(c, error);
   if (!rc) rc = evaluate_tensors(c, error);
-  if (!rc) rc = evaluate_checks(c, error);
   if (!rc) rc = evaluate_kernels(c, error);
   if (!rc) rc = lay_out(c, error);
   if (!rc && (c->flags & TGRT_CONTEXT_GUARD)) tgrt_guard_fill(c);

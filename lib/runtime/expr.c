@@ -83,6 +83,23 @@ int64_t tgrt_bare_var(const tgrt_model* model, tgrt_expr expr) {
   return op_of(at[0]) == TGRT_EXPR_VAR && at[1] == TGRT_EXPR_END ? operand_of(at[0]) : -1;
 }
 
+int64_t tgrt_scaled_var(const tgrt_model* model, tgrt_expr expr, int64_t* factor) {
+  const int64_t* at = model->words + expr;
+  *factor = 1;
+  if (op_of(at[0]) == TGRT_EXPR_VAR && op_of(at[1]) == TGRT_EXPR_CONST && at[2] == TGRT_EXPR_MUL &&
+      at[3] == TGRT_EXPR_END && operand_of(at[1]) > 0)
+    *factor = operand_of(at[1]);
+  else
+    return tgrt_bare_var(model, expr);
+  return operand_of(at[0]);
+}
+
+int tgrt_is_known(const tgrt_model* model, tgrt_expr expr, const int64_t* vars) {
+  for (const int64_t* at = model->words + expr; *at != TGRT_EXPR_END; ++at)
+    if (op_of(*at) == TGRT_EXPR_VAR && vars[operand_of(*at)] == TGRT_UNSET) return 0;
+  return 1;
+}
+
 int tgrt_is_constant(const tgrt_model* model, tgrt_expr expr, int64_t* value) {
   const int64_t* at = model->words + expr;
   *value = operand_of(at[0]);

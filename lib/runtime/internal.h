@@ -68,6 +68,9 @@ void tgrt_pool_free(struct tgrt_pool* pool);
 /* A tgrt_thread_pool.run. */
 void tgrt_pool_run(void* pool, void (*body)(void* arg, uint32_t thread), void* arg);
 
+/* A variable or dim without a value. */
+#define TGRT_UNSET INT64_MIN
+
 /* ---- models (loader.c, plan.c, expr.c) --------------------------------------------------------------------------- */
 
 struct tgrt_device;
@@ -108,6 +111,10 @@ int tgrt_is_expr(const tgrt_model* model, tgrt_expr expr);
 int tgrt_eval(const tgrt_model* model, tgrt_expr expr, const int64_t* vars, int64_t* value);
 /* Number of the variable that the expression is, or -1. */
 int64_t tgrt_bare_var(const tgrt_model* model, tgrt_expr expr);
+/* The same for a variable times a positive constant, *factor. */
+int64_t tgrt_scaled_var(const tgrt_model* model, tgrt_expr expr, int64_t* factor);
+/* Whether each of its variables has a value. */
+int tgrt_is_known(const tgrt_model* model, tgrt_expr expr, const int64_t* vars);
 /* Whether it is one constant. */
 int tgrt_is_constant(const tgrt_model* model, tgrt_expr expr, int64_t* value);
 uint32_t tgrt_dtype_bytes(uint32_t dtype);
@@ -152,8 +159,6 @@ struct tgrt_context {
   unsigned char* io;
   size_t io_bytes, io_capacity;
 };
-
-#define TGRT_UNSET INT64_MIN
 
 /* Evaluates sizes (context.c) and lays out memory. */
 int tgrt_evaluate(tgrt_context* context, tgrt_error* error);

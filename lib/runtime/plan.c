@@ -65,8 +65,8 @@ static int check_tensors(const tgrt_model* m, tgrt_error* error) {
   }
   for (uint32_t i = 0; i < m->plan->checks.count; ++i) {
     const struct tgrt_plan_check* c = &m->checks[i];
-    if (c->input >= m->plan->inputs.count || c->dim >= m->tensors[TGRT_INPUT][c->input].rank ||
-        !tgrt_is_expr(m, c->expr) || !is_text(m, c->text))
+    if (!tgrt_is_expr(m, c->left) || !tgrt_is_expr(m, c->right) || c->relation > TGRT_CHECK_AT_MOST ||
+        !is_text(m, c->text))
       return bad(error, "checks", i, "invalid");
   }
   return 0;

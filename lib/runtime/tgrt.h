@@ -127,8 +127,9 @@ int tgrt_describe_device(uint32_t index, char* text, size_t text_bytes);
 /* ---- contexts ---------------------------------------------------------------------------------------------------- */
 
 enum {
-  TGRT_CONTEXT_GUARD = 1, /* debug: no two buffers share memory, each lies between red zones and starts as NaN; checked
-                             after every step. Slow; inputs and outputs are copied. */
+  TGRT_CONTEXT_GUARD = 1,  /* debug: no two buffers share memory, each lies between red zones and starts as NaN; checked
+                              after every step. Slow; inputs and outputs are copied. */
+  TGRT_CONTEXT_MINIMA = 2, /* variables that nothing gives a value take their minimum, instead of error E303 */
 };
 
 typedef struct tgrt_context_options {
@@ -147,7 +148,9 @@ int tgrt_create_context(const tgrt_model* model, const tgrt_context_options* opt
 void tgrt_free_context(tgrt_context* context);
 
 /* Shapes. Models without variables need none of this. A dim that is a variable gives it its value; where several inputs
- * have it they must agree when the context is next prepared. Settings stay until changed or reset. */
+ * have it they must agree when the context is next prepared. Variables that the model needs to be equal, or to be a sum
+ * or a multiple of others, give each other their values, and are checked then (E306). Settings stay until changed or
+ * reset. */
 int tgrt_set_shape(tgrt_context* context, uint32_t input, const int64_t* dims, uint32_t rank, tgrt_error* error);
 int tgrt_set_var(tgrt_context* context, const char* name, int64_t value, tgrt_error* error);
 void tgrt_reset_shapes(tgrt_context* context);

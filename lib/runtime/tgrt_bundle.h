@@ -29,7 +29,7 @@ extern "C" {
 
 #define TGRT_MAGIC "\x89TGC\r\n\x1a\n" /* 8 bytes; a text-mode transfer damages it */
 enum {
-  TGRT_MAJOR = 1,
+  TGRT_MAJOR = 2,
   TGRT_MINOR = 0,
   TGRT_ABI = 1, /* of tgrt_kernel_args */
   TGRT_SECTION_ALIGN = 65536,
@@ -129,10 +129,12 @@ struct tgrt_plan_tensor {
   uint32_t dtype; /* enum tgrt_dtype */
   uint32_t rank, first_dim;
 };
-/* Dim `dim` of input `input` must equal `expr`; text says why, for the error. */
+/* left = right or left <= right; text says why, for the error. An equality whose left side is a bare variable gives it
+ * its value if nothing else does; one whose right side is a variable (times a constant) gives that one its own. */
+enum tgrt_relation { TGRT_CHECK_EQUAL = 0, TGRT_CHECK_AT_MOST = 1 };
 struct tgrt_plan_check {
-  uint32_t input, dim;
-  tgrt_expr expr;
+  tgrt_expr left, right;
+  uint32_t relation; /* enum tgrt_relation */
   tgrt_text text;
 };
 /* Range of the weights section; offset is a multiple of 64. */

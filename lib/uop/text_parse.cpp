@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -133,7 +134,8 @@ private:
     const Ref root = body(params);
     in_.expect('}', "\"}\"");
     in_.end_line();
-    std::stable_sort(params.begin(), params.end(), [](Ref a, Ref b) { return a->i(Attr::Slot) < b->i(Attr::Slot); });
+    const auto slot = [](Ref x) { return x->is(Ops::Param) ? x->i(Attr::Slot) : std::numeric_limits<int64_t>::max(); };
+    std::stable_sort(params.begin(), params.end(), [&](Ref a, Ref b) { return slot(a) < slot(b); });
     const Ref node =
         checked(at, [&] { return ctx().make(Ops::Func, DType::Void, make_func("", root, params)->src, attrs); });
     if (!funcs_.emplace(label, node).second) in_.fail_because(at, "func @" + label + " is defined twice");
@@ -150,7 +152,7 @@ private:
     return in_.at_end() || in_.peek() == '\n';
   }
 
-  /// The last line's node; `params` gets every param line.
+  /// The last line's node; `params` gets every line of a param or check.
   Ref body(std::vector<Ref>& params) {
     Names names;
     std::vector<Ref> sequence; // every line but leaves, repeats included: what a short linear means
@@ -160,7 +162,7 @@ private:
       const size_t start = in_.pos();
       last = line(names, sequence);
       if (is_repeat_) repeat = start;
-      if (last->is(Ops::Param) && !is_repeat_) params.push_back(last);
+      if ((last->is(Ops::Param) || last->is(Ops::Check)) && !is_repeat_) params.push_back(last);
       if (!is_linear_leaf(last->op)) sequence.push_back(last);
     }
     if (!last) in_.fail(in_.pos(), "a line");

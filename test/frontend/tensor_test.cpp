@@ -191,9 +191,8 @@ TEST(Tensor, ErrorsNameTheShapes) {
   Ref s = g.symbolic_input({n}, zeros(DType::F32, {2}));
   EXPECT_EQ(message_of([&] { add(a, b); }), "error TGC-E203: shapes [2,3] and [4] do not broadcast");
   EXPECT_EQ(message_of([&] { matmul(a, a); }), "error TGC-E203: matmul of [2,3] and [2,3]: inner dims differ");
-  EXPECT_EQ(message_of([&] { add(s, b); }),
-            "error TGC-E209: shapes [n] and [4] broadcast only if their symbolic dims agree\n"
-            "  note: pin the dims with --dim NAME=VALUE");
+  EXPECT_EQ(message_of([&] { add(s, b); }), "error TGC-E209: shapes [n] and [4] do not broadcast unless n = 4\n"
+                                            "  note: pin or bound the dims: --dim NAME=VALUE or NAME=LO..HI");
   EXPECT_EQ(message_of([&] { normalize_axis(2, 2); }), "error TGC-E203: axis=2 is outside [-2, 2) of a rank-2 tensor");
   EXPECT_EQ(message_of([&] { windows(b, {{5, 1, 1}}); }), "error TGC-E203: a window of 5 elements does not fit in [4]");
 }

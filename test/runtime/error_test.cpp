@@ -55,8 +55,8 @@ TEST(LoadError, NotABundle) {
 
 TEST(LoadError, OtherVersion) {
   TGRT_NEED_CC(affine_bundle());
-  EXPECT_EQ(load_error([](Aligned& b) { b.header().major = 2; }),
-            "TGR-E203: its format is 2.0, this libtgrt reads 1.x. Compile the model again with the tgc of this "
+  EXPECT_EQ(load_error([](Aligned& b) { b.header().major = 3; }),
+            "TGR-E203: its format is 3.0, this libtgrt reads 2.x. Compile the model again with the tgc of this "
             "libtgrt's version.");
 }
 
@@ -252,7 +252,7 @@ TEST(RunError, ChecksAndOverflow) {
   c.vars = {{"N", 1, int64_t{1} << 40}, {"M", 1, 1000}};
   c.inputs = {{"a", DType::F32, {n, m}}, {"b", DType::F32, {n + ctx.index(1)}}};
   c.outputs = {{"y", DType::F64, {n * n}}};
-  c.checks = {{0, 1, floordiv(n, ctx.index(2)), "node \"split1\" halves N"}};
+  c.checks = {{m, floormod(n, ctx.index(6)) + ctx.index(1), true, "node \"split1\" says so"}};
   const std::string path = temp_folder() + "/checks.bundle";
   write_bundle(c, path);
   const Model model = load(path);
@@ -262,8 +262,9 @@ TEST(RunError, ChecksAndOverflow) {
   tgrt_set_shape(context.get(), 0, a, 2, nullptr);
   tgrt_set_shape(context.get(), 1, b, 1, nullptr);
   EXPECT_EQ(tgrt_prepare(context.get(), &error), TGRT_E_CHECK);
-  EXPECT_STREQ(error.text, "TGR-E306: input \"a\": dim 1 is 4, must be 5: node \"split1\" halves N. Pass inputs whose "
-                           "shapes agree.");
+  EXPECT_STREQ(error.text, "TGR-E306: M = 4 (dim 1 of input \"a\") must equal 5 (for N = 10): node \"split1\" says so. "
+                           "Pass inputs whose shapes meet the condition; a dim that is to broadcast must be 1 when "
+                           "compiled: tgc --dim NAME=1");
   tgrt_set_shape(context.get(), 0, good_a, 2, nullptr);
   EXPECT_EQ(tgrt_prepare(context.get(), &error), 0) << error.text;
   tgrt_set_shape(context.get(), 1, wrong_b, 1, nullptr);
@@ -272,10 +273,97 @@ TEST(RunError, ChecksAndOverflow) {
                            "message gives.");
   tgrt_reset_shapes(context.get());
   tgrt_set_var(context.get(), "N", int64_t{1} << 36, nullptr);
-  tgrt_set_var(context.get(), "M", 1, nullptr);
+  tgrt_set_var(context.get(), "M", 5, nullptr);
   EXPECT_EQ(tgrt_prepare(context.get(), &error), TGRT_E_OVERFLOW);
   EXPECT_STREQ(error.text, "TGR-E304: output \"y\": its size is negative or passes 2^63 bytes. Choose smaller dims.");
   EXPECT_EQ(tgrt_run(context.get(), nullptr), TGRT_E_OVERFLOW); // the error struct is optional
+}
+
+/// Inputs a [A], b [B], c [C], d [D], p [P] with A = B, C a multiple of 4, D = A + P and 7 <= C.
+BundleContents demanding(Context& ctx) {
+  BundleContents c;
+  const auto var = [&](const char* name, int64_t hi) {
+    c.vars.push_back({name, 1, hi});
+    return ctx.var(name, 1, hi);
+  };
+  const Ref a = var("A", 100), b = var("B", 100), n = var("C", 100), part = var("C/4", 25), d = var("D", 100),
+            p = var("P", 100);
+  c.inputs = {{"a", DType::F32, {a}},
+              {"b", DType::F32, {b}},
+              {"c", DType::F32, {n}},
+              {"d", DType::F32, {d}},
+              {"p", DType::F32, {p}}};
+  c.outputs = {{"y", DType::F32, {a, part, d}}};
+  c.checks = {{b, a, true, "added"},
+              {n, part * ctx.index(4), true, "joined"},
+              {d, a + p, true, "masked"},
+              {ctx.index(7), n, false, "a window"}};
+  return c;
+}
+
+struct Demands {
+  Context ctx;
+  Model model;
+  RunContext context;
+  tgrt_error error{};
+
+  explicit Demands(uint32_t flags = 0) {
+    const std::string path = temp_folder() + "/demanding.bundle";
+    write_bundle(demanding(ctx), path);
+    model = load(path);
+    context = new_context(model, 1, flags);
+  }
+  void set(uint32_t input, int64_t dim) { tgrt_set_shape(context.get(), input, &dim, 1, nullptr); }
+  std::string prepared(std::vector<int64_t> dims) {
+    for (uint32_t i = 0; i < dims.size(); ++i) set(i, dims[i]);
+    error = {};
+    return tgrt_prepare(context.get(), &error) == 0 ? std::string() : std::string(error.text);
+  }
+  std::vector<int64_t> output() {
+    std::vector<int64_t> dims(3);
+    tgrt_shape(context.get(), TGRT_OUTPUT, 0, dims.data(), nullptr);
+    return dims;
+  }
+};
+
+TEST(RunError, DimsThatTheModelRelates) {
+  Demands demands;
+  const std::string remedy = std::string(". ") + tgrt_error_remedy(TGRT_E_CHECK);
+  EXPECT_EQ(demands.prepared({3, 3, 8, 5, 2}), "");
+  EXPECT_EQ(demands.output(), (std::vector<int64_t>{3, 2, 5}));
+  EXPECT_EQ(demands.prepared({3, 4, 8, 5, 2}),
+            "TGR-E306: B = 4 (dim 0 of input \"b\") must equal A = 3 (dim 0 of input \"a\"): added" + remedy);
+  EXPECT_EQ(demands.error.code, TGRT_E_CHECK);
+  EXPECT_EQ(demands.prepared({3, 3, 10, 5, 2}),
+            "TGR-E306: C = 10 (dim 0 of input \"c\") must be a multiple of 4: joined" + remedy);
+  EXPECT_EQ(demands.prepared({3, 3, 8, 6, 2}),
+            "TGR-E306: D = 6 (dim 0 of input \"d\") must equal 5 (for A = 3, P = 2): masked" + remedy);
+  EXPECT_EQ(demands.prepared({3, 3, 4, 5, 2}),
+            "TGR-E306: C = 4 (dim 0 of input \"c\") must be at least 7: a window" + remedy);
+  EXPECT_EQ(demands.prepared({3, 3, 8, 5, 2}), "");
+}
+
+TEST(Run, RelatedDimsGiveEachOtherValues) {
+  Demands demands;
+  demands.set(1, 3); // B alone: A = B
+  demands.set(2, 8);
+  demands.set(4, 2);
+  EXPECT_EQ(tgrt_prepare(demands.context.get(), &demands.error), 0) << demands.error.text;
+  EXPECT_EQ(demands.output(), (std::vector<int64_t>{3, 2, 5}));
+  tgrt_reset_shapes(demands.context.get());
+  tgrt_set_var(demands.context.get(), "B", 4, nullptr);
+  tgrt_set_var(demands.context.get(), "C/4", 3, nullptr);
+  tgrt_set_var(demands.context.get(), "P", 1, nullptr);
+  EXPECT_EQ(tgrt_prepare(demands.context.get(), &demands.error), 0) << demands.error.text;
+  EXPECT_EQ(demands.output(), (std::vector<int64_t>{4, 3, 5}));
+}
+
+TEST(Run, DimsWithoutAValueTakeTheirMinimumOnRequest) {
+  Demands demands(TGRT_CONTEXT_MINIMA);
+  demands.set(1, 3);
+  demands.set(2, 12);
+  EXPECT_EQ(tgrt_prepare(demands.context.get(), &demands.error), 0) << demands.error.text;
+  EXPECT_EQ(demands.output(), (std::vector<int64_t>{3, 3, 4})); // P = 1, so D = 4
 }
 
 TEST(RunError, OutOfMemoryAndTooManyThreads) {

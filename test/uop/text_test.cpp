@@ -140,6 +140,8 @@ std::vector<Ref> one_of_each(Context& c) {
       c.make(Ops::After, DType::F32, {x, call}),
       c.make(Ops::End, DType::Void, {r}),
       c.make(Ops::Sink, DType::Void, Refs{}),
+      c.make(Ops::Check, DType::Void, {c.make(Ops::Eq, DType::Bool, {c.var("n", 1, 9), i2})},
+             {{Attr::Why, str("x \"y\"")}, {Attr::Sites, std::vector<int64_t>{0, 1}}}),
       c.make(Ops::Linear, DType::Void, {r, store, c.make(Ops::End, DType::Void, {r})})};
   for (int o = 0; o < kNumOps; ++o) {
     const Ops op = static_cast<Ops>(o);

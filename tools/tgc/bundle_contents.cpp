@@ -23,6 +23,7 @@ public:
   BundleContents run() {
     collect_vars();
     collect_tensors();
+    collect_checks();
     steps(c_.module.root->src[0]->src);
     return std::move(out_);
   }
@@ -65,7 +66,8 @@ private:
   void collect_tensors() {
     std::map<int64_t, Ref> params;
     std::vector<Ref> written;
-    for (Ref unread : c_.module.root->src.subspan(1)) params[unread->i(Attr::Slot)] = unread;
+    for (Ref unread : c_.module.root->src.subspan(1))
+      if (unread->is(Ops::Param)) params[unread->i(Attr::Slot)] = unread;
     for (Ref call : c_.module.root->src[0]->src)
       for (Ref argument : call->src.subspan(1)) {
         if (!argument->is(Ops::Param)) continue;
@@ -80,6 +82,21 @@ private:
       table.push_back({param->s(Attr::Name, (output ? "output" : "input") + std::to_string(table.size())),
                        param->dtype,
                        {param->shape.begin(), param->shape.end()}});
+    }
+  }
+
+  /// requires: collect_tensors. Input slots are the inputs' numbers.
+  void collect_checks() {
+    for (Ref check : c_.module.root->src.subspan(1)) {
+      if (!check->is(Ops::Check)) continue;
+      const Ref condition = check->src[0], left = condition->src[0];
+      out_.checks.push_back({left, condition->src[1], condition->is(Ops::Eq), check->s(Attr::Why)});
+      if (!check->has(Attr::Sites)) continue;
+      const std::vector<int64_t>& sites = check->ints(Attr::Sites);
+      for (size_t i = 0; i + 1 < sites.size(); i += 2) {
+        const auto input = static_cast<size_t>(sites[i]), axis = static_cast<size_t>(sites[i + 1]);
+        if (input < out_.inputs.size() && axis < out_.inputs[input].dims.size()) out_.inputs[input].dims[axis] = left;
+      }
     }
   }
 

@@ -96,13 +96,10 @@ private:
 
   void add_checks() {
     std::vector<tgrt_plan_check> rows;
-    for (const auto& check : in_.checks) {
-      const auto input = static_cast<size_t>(check.input);
-      TGC_CHECK(input < in_.inputs.size() && static_cast<size_t>(check.dim) < in_.inputs[input].dims.size(),
-                "check of a dim that does not exist: " + check.text);
-      rows.push_back(
-          {narrow(input), narrow(static_cast<size_t>(check.dim)), exprs_.add(check.expr), texts_.add(check.text)});
-    }
+    for (const auto& check : in_.checks)
+      rows.push_back({exprs_.add(check.left), exprs_.add(check.right),
+                      static_cast<uint32_t>(check.equal ? TGRT_CHECK_EQUAL : TGRT_CHECK_AT_MOST),
+                      texts_.add(check.text)});
     plan_.checks = put(rows);
   }
 

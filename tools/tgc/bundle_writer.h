@@ -25,11 +25,11 @@ struct BundleContents {
     DType dtype;
     std::vector<Ref> dims;
   };
-  /// Dim `dim` of input number `input` must equal `expr`, else the run fails with `text` ("N and M are added in
-  /// node \"add1\"").
+  /// left = right (or left <= right), else the run fails with `text`: 'node "add1": shapes [n] and [m] do not
+  /// broadcast unless n = m'. An equality whose left side is a bare Var gives it its value.
   struct Check {
-    int input, dim;
-    Ref expr;
+    Ref left, right;
+    bool equal;
     std::string text;
   };
   struct Weight {

@@ -128,7 +128,8 @@ std::string shapes(const Plan& plan) {
   });
   const std::string checks = list("checks", plan->checks.count, [&](uint32_t i) {
     const tgrt_plan_check& c = plan.rows<tgrt_plan_check>(plan->checks)[i];
-    return object({field("input", c.input), field("dim", c.dim), field("equals", plan.expr(c.expr)),
+    return object({field(c.relation == TGRT_CHECK_EQUAL ? "equal" : "at_most",
+                         "[" + plan.expr(c.left) + ", " + plan.expr(c.right) + "]"),
                    field("because", plan.quoted(c.text))});
   });
   return vars + ",\n" + tensors(plan, "inputs", plan->inputs) + ",\n" + tensors(plan, "outputs", plan->outputs) +

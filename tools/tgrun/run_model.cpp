@@ -108,25 +108,11 @@ void check_dims(const tgrt_model* model, const RunOptions& options) {
                      known.empty() ? "it has no symbolic dims" : "its dims are " + all);
 }
 
-void set_vars(tgrt_context* context, const tgrt_model* model, const RunOptions& options,
-              const std::vector<HostTensor>& given) {
+void set_vars(tgrt_context* context, const tgrt_model* model, const RunOptions& options) {
   check_dims(model, options);
   tgrt_error error{};
   for (const auto& [name, value] : options.dims)
     if (tgrt_set_var(context, name.c_str(), value, &error) != 0) fail("--dim " + name, error);
-  for (uint32_t v = 0; v < tgrt_var_count(model); ++v) {
-    const char *name = nullptr, *dim_name = nullptr;
-    int64_t min = 0, max = 0;
-    tgrt_get_var(model, v, &name, &min, &max);
-    bool is_set = false;
-    for (const auto& dim : options.dims) is_set = is_set || dim.first == name;
-    for (uint32_t i = 0; i < given.size(); ++i)
-      for (uint32_t axis = 0; axis < given[i].dims.size() && given[i].dtype != 0; ++axis) {
-        tgrt_model_dim(model, TGRT_INPUT, i, axis, &dim_name);
-        is_set = is_set || (dim_name && std::strcmp(dim_name, name) == 0);
-      }
-    if (!is_set) tgrt_set_var(context, name, min, nullptr);
-  }
 }
 
 } // namespace
@@ -164,7 +150,7 @@ ModelPtr load_model(const RunOptions& options, bool inspect) {
 ContextPtr make_context(const tgrt_model* model, const RunOptions& options, ProfileFn profile, void* user) {
   tgrt_context_options create{};
   create.struct_size = sizeof create;
-  create.flags = options.guard ? TGRT_CONTEXT_GUARD : 0;
+  create.flags = TGRT_CONTEXT_MINIMA | (options.guard ? TGRT_CONTEXT_GUARD : 0);
   create.threads = options.threads;
   create.profile = profile;
   create.profile_user = user;
@@ -207,7 +193,7 @@ void set_inputs(tgrt_context* context, const tgrt_model* model, const RunOptions
   tgrt_error error{};
   for (uint32_t i = 0; i < given.size(); ++i)
     if (given[i].dtype != 0) set_input(context, model, i, given[i]);
-  set_vars(context, model, options, given);
+  set_vars(context, model, options);
   if (tgrt_prepare(context, &error) != 0) fail(options.bundle, error);
   Random random{options.seed};
   const bool some = std::any_of(given.begin(), given.end(), [](const HostTensor& t) { return t.dtype != 0; });

@@ -3,13 +3,15 @@
 // once. Idea: the model's own functions are inlined; then names (each value made once, every use has a maker), then
 // operators (all unsupported nodes in one list), then an order (ONNX promises one; a sort finds cycles and forgives
 // disorder), then each node's handler. A node that fails poisons its outputs; nodes that depend on it are skipped
-// without further noise. Not handled: subgraphs, sequences, optionals: reported as unsupported where a node needs them.
+// without further noise. A node that needs more of the dims than is known adds it to the table of dims, and the import
+// starts again. Not handled: subgraphs, sequences, optionals: reported as unsupported where a node needs them.
 #include <algorithm>
 #include <map>
 #include <queue>
 #include <set>
 
 #include "frontend/constant.h"
+#include "frontend/dims.h"
 #include "frontend/frontend.h"
 #include "frontend/onnx/op.h"
 #include "frontend/onnx_reader.h"
@@ -22,23 +24,24 @@ constexpr size_t kListed = 50; // unsupported nodes listed one by one; the rest 
 
 class Importer {
 public:
-  Importer(Model model, const FileBytes& file, std::string name, const ImportOptions& options)
-      : model_(std::move(model)), options_(options), name_(std::move(name)),
-        weights_{&module_, file, options.folder, {}} {
+  Importer(Model& model, const FileBytes& file, std::string name, const ImportOptions& options, DimTable& dims)
+      : model_(model), options_(options), name_(std::move(name)), weights_{&module_, file, options.folder, {}},
+        dims_(dims) {
     module_.source = name_;
   }
-  Module run();
+  /// Nothing: `dims` has changed.
+  std::optional<Module> run();
 
 private:
-  Model model_;
+  Model& model_;
   const ImportOptions& options_;
   std::string name_;
   Module module_;
   Weights weights_;
   Diagnostics errors_;
   std::map<std::string, Ref> values_; ///< null: its maker failed
-  std::map<std::string, Ref> vars_;   ///< symbolic dims by name
-  std::set<std::string> dims_seen_;
+  DimTable& dims_;
+  bool assumed_ = false;                ///< `dims_` has changed
   std::map<std::string, size_t> maker_; ///< node that makes each value
   std::vector<Ref> params_;
 
@@ -55,7 +58,7 @@ private:
   void add_inputs();
   void add_input(const ValueInfo& input);
   tensor::Dims input_dims(const ValueInfo& input);
-  Ref symbolic_dim(const std::string& name);
+  void assume(const tensor::Undecided& condition, const std::string& place);
   void check_dim_options();
   void check_names();
   void check_operators();
@@ -68,10 +71,25 @@ std::string Importer::where(const Node& node, size_t index) const { return place
 
 int64_t Importer::opset(const Node& node) const { return opset_of(model_, node); }
 
+/// Adds a node's condition to the table, or reports it.
+void Importer::assume(const tensor::Undecided& condition, const std::string& place) {
+  // The check's text names no file: a bundle is the same whatever its model is called.
+  const std::string& message = condition.all()[0].message;
+  const std::string node = place.starts_with(name_ + ": ") ? place.substr(name_.size() + 2) : place;
+  const DimTable::Outcome outcome = dims_.assume(condition, node + ": " + message);
+  assumed_ |= outcome == DimTable::Outcome::Assumed;
+  Diagnostic d = condition.all()[0];
+  d.where = place;
+  if (outcome == DimTable::Outcome::Impossible) d.code = ErrorCode::E203;
+  if (outcome != DimTable::Outcome::Assumed) errors_.error(d);
+}
+
 /// Runs `action`; its errors are collected under `place`, with IR errors as errors of the node.
 template <typename Action> void Importer::guarded(const std::string& place, Action action) {
   try {
     action();
+  } catch (const tensor::Undecided& condition) {
+    assume(condition, place);
   } catch (const CompileError& e) {
     for (Diagnostic d : e.all()) {
       if (d.where.empty()) d.where = place;
@@ -110,22 +128,9 @@ void Importer::add_constants() {
   }
 }
 
-Ref Importer::symbolic_dim(const std::string& name) {
-  dims_seen_.insert(name);
-  Ref& var = vars_[name];
-  if (var) return var;
-  auto found = options_.dims.find(name);
-  DimBounds bounds = found == options_.dims.end() ? DimBounds{} : found->second;
-  if (bounds.lo < 1 || bounds.hi < bounds.lo)
-    tensor::fail(ErrorCode::E209,
-                 "dim " + name + " cannot be " + std::to_string(bounds.lo) + ".." + std::to_string(bounds.hi),
-                 "bounds are 1 <= LO <= HI");
-  var = bounds.lo == bounds.hi ? ctx().index(bounds.lo) : ctx().var(name, bounds.lo, bounds.hi);
-  return var;
-}
-
 tensor::Dims Importer::input_dims(const ValueInfo& input) {
   tensor::Dims dims;
+  const int64_t slot = static_cast<int64_t>(params_.size());
   for (size_t i = 0; i < input.shape->size(); ++i) {
     const Dim& d = (*input.shape)[i];
     if (d.value && *d.value < 0)
@@ -134,7 +139,8 @@ tensor::Dims Importer::input_dims(const ValueInfo& input) {
     if (d.value)
       dims.push_back(ctx().index(*d.value));
     else
-      dims.push_back(symbolic_dim(d.param.empty() ? input.name + "_dim" + std::to_string(i) : d.param));
+      dims.push_back(dims_.input_dim(ctx(), d.param.empty() ? input.name + "_dim" + std::to_string(i) : d.param, slot,
+                                     static_cast<int64_t>(i)));
   }
   numel(ctx(), dims);
   return dims;
@@ -177,9 +183,10 @@ void Importer::add_inputs() {
 
 void Importer::check_dim_options() {
   std::string known;
-  for (const std::string& name : dims_seen_) known += (known.empty() ? "" : ", ") + name;
+  const std::vector<std::string> names = dims_.names();
+  for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
   for (const auto& [name, bounds] : options_.dims)
-    if (!dims_seen_.count(name))
+    if (std::find(names.begin(), names.end(), name) == names.end())
       error(ErrorCode::E209, "", "there is no dim \"" + name + "\" to set",
             known.empty() ? "the model has no symbolic dims" : "the model's symbolic dims are: " + known);
 }
@@ -306,10 +313,12 @@ void Importer::finish() {
   }
   errors_.checkpoint();
   Ref sink = ctx().make(Ops::Sink, DType::Void, effects);
+  const std::vector<Ref> checks = dims_.checks(ctx());
+  params_.insert(params_.end(), checks.begin(), checks.end());
   module_.root = make_func("main", sink, params_);
 }
 
-Module Importer::run() {
+std::optional<Module> Importer::run() {
   check_limits();
   inline_functions(model_, name_, options_.limits.nodes);
   add_constants();
@@ -318,6 +327,7 @@ Module Importer::run() {
   check_operators();
   errors_.checkpoint();
   for (size_t index : order()) build(index);
+  if (assumed_) return std::nullopt; // errors may vanish with it
   errors_.checkpoint();
   finish();
   return std::move(module_);
@@ -330,7 +340,12 @@ namespace tgc {
 
 Module import_onnx(const FileBytes& file, const std::string& name, const ImportOptions& options) {
   try {
-    return onnx::Importer(onnx::read_model(file.bytes), file, name, options).run();
+    onnx::Model model = onnx::read_model(file.bytes);
+    DimTable dims(options.dims);
+    for (int round = 0; round < kMaxDimRounds; ++round)
+      if (std::optional<Module> module = onnx::Importer(model, file, name, options, dims).run())
+        return std::move(*module);
+    tensor::fail(ErrorCode::E207, "the conditions on symbolic dims have no end", "pin the dims: --dim NAME=VALUE");
   } catch (const CompileError& e) { // errors of the file as a whole carry no place
     std::vector<Diagnostic> all = e.all();
     for (Diagnostic& d : all)

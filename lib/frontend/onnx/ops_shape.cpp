@@ -59,12 +59,17 @@ void reshape_op(OpContext& c) {
   if (inferred) {
     Dims rest = dims;
     rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(*inferred));
+    const std::string message = shape_text(x->shape) + " does not reshape to " + shape_text(dims);
     std::optional<Ref> quotient = exact_quotient(c.ctx(), x->shape, rest);
-    if (!quotient) c.fail(shape_text(x->shape) + " does not reshape to " + shape_text(dims));
+    if (!quotient) {
+      Ref whole = numel(c.ctx(), x->shape), part = numel(c.ctx(), rest);
+      require_equal(dim_mul(dim_floordiv(whole, part), part), whole, message);
+      c.fail(message); // a division by zero
+    }
     dims[*inferred] = *quotient;
   }
-  if (!dims_equal(numel(c.ctx(), x->shape), numel(c.ctx(), dims)))
-    c.fail(shape_text(x->shape) + " does not reshape to " + shape_text(dims));
+  require_equal(numel(c.ctx(), x->shape), numel(c.ctx(), dims),
+                shape_text(x->shape) + " does not reshape to " + shape_text(dims));
   c.out(reshape(x, dims));
 }
 
@@ -150,9 +155,10 @@ void concat_op(OpContext& c) {
     c.check(part->dtype == c.in(0)->dtype, "inputs have different types");
     c.check(part->rank() == rank, "inputs have different ranks");
     for (int64_t a = 0; a < rank; ++a)
-      c.check(a == axis || dims_equal(dim(part, a), dim(c.in(0), a)),
-              "shapes " + shape_text(c.in(0)->shape) + " and " + shape_text(part->shape) + " differ outside axis " +
-                  std::to_string(axis));
+      if (a != axis)
+        require_equal(dim(part, a), dim(c.in(0), a),
+                      "shapes " + shape_text(c.in(0)->shape) + " and " + shape_text(part->shape) +
+                          " differ outside axis " + std::to_string(axis));
     parts.push_back(part);
   }
   c.out(concat(parts, axis));
@@ -167,7 +173,9 @@ std::vector<Ref> split_sizes(OpContext& c, Ref extent) {
   int64_t parts = c.opset() >= 18 ? c.attr("num_outputs", outputs) : outputs;
   c.check(parts == outputs && parts > 0, "num_outputs differs from the number of outputs");
   std::optional<int64_t> n = dim_int(extent);
-  if (!n) c.unsupported("an even split needs a known extent", "pin the dim with --dim NAME=VALUE");
+  Ref part = c.ctx().index(parts), even = dim_floordiv(extent, part);
+  if (!n) require_equal(dim_mul(even, part), extent, "an extent that is no number is split evenly");
+  if (!n) return std::vector<Ref>(static_cast<size_t>(parts), even);
   c.check(c.opset() >= 18 || *n % parts == 0,
           std::to_string(*n) + " elements do not split into " + std::to_string(parts) + " equal parts");
   int64_t each = (*n + parts - 1) / parts;
@@ -189,7 +197,7 @@ void split(OpContext& c) {
     c.out(i, shrink_axis(x, axis, offset, sizes[i]));
     offset = dim_add(offset, sizes[i]);
   }
-  c.check(dims_equal(offset, dim(x, axis)), "the parts do not add up to the extent");
+  require_equal(offset, dim(x, axis), "the parts do not add up to the extent");
 }
 
 // ---- slice ----------------------------------------------------------------------------------------------------------
@@ -214,8 +222,7 @@ Ref clamp_position(OpContext& c, Ref position, const Limits& limits) {
   if (above->lo >= 0) return limits.hi;
   if (below->hi <= 0) return limits.lo;
   if (above->hi <= 0 && below->lo >= 0) return p;
-  c.unsupported("slice bounds depend on a symbolic dim in a way that is not supported",
-                "pin the dim with --dim NAME=VALUE");
+  return dim_max(dim_min(p, limits.hi), limits.lo);
 }
 
 Ref slice_axis(OpContext& c, Ref x, int64_t axis, Span span) {
@@ -235,8 +242,7 @@ Ref slice_axis(OpContext& c, Ref x, int64_t axis, Span span) {
   }
   Ref length = dim_sub(span.end, span.start);
   if (length->hi <= 0) return shrink_axis(x, axis, zero, zero);
-  if (length->lo < 0)
-    c.unsupported("a slice may be empty or not, by a symbolic dim", "pin the dim with --dim NAME=VALUE");
+  length = dim_max(length, zero);
   Ref count = dim_floordiv(dim_add(length, ctx.index(span.step - 1)), ctx.index(span.step));
   return stride_axis(x, axis, span.start, count, span.step);
 }
@@ -348,7 +354,7 @@ int64_t block_size(OpContext& c) {
 
 Ref divide_dim(OpContext& c, Ref extent, int64_t by) {
   Ref part = c.ctx().index(by), quotient = dim_floordiv(extent, part);
-  c.check(dims_equal(dim_mul(quotient, part), extent), "blocksize does not divide the extent");
+  require_equal(dim_mul(quotient, part), extent, "blocksize does not divide the extent");
   return quotient;
 }
 

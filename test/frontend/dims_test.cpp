@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What a graph demands of its symbolic dims: which become one, which are narrowed, what is checked at run time, and
+// what a user reads when it cannot be.
+#include "frontend/dims.h"
+
+#include <gtest/gtest.h>
+
+#include "frontend/onnx_writer.h"
+#include "uop/diag.h"
+#include "uop/eval.h"
+#include "uop/text.h"
+
+namespace tgc {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+std::string side(Ref x) {
+  std::string text = shape_text(std::vector<Ref>{x});
+  return text.substr(1, text.size() - 2);
+}
+
+/// "b == a: why", and "7 <= h: why".
+Lines checks(const Module& m) {
+  Lines out;
+  for (Ref s : m.root->src.subspan(1))
+    if (s->is(Ops::Check))
+      out.push_back(side(s->src[0]->src[0]) + (s->src[0]->is(Ops::Eq) ? " == " : " <= ") + side(s->src[0]->src[1]) +
+                    ": " + s->s(Attr::Why));
+  return out;
+}
+
+std::string output_shape(const Module& m) { return shape_text(m.root->src[0]->src[0]->src[0]->shape); }
+
+DimBounds bounds_of(const Module& m, const std::string& name) {
+  for (Ref x : toposort(m.root->src[0]))
+    if (x->is(Ops::Var) && x->s(Attr::Name) == name) return {x->lo, x->hi};
+  return {0, 0};
+}
+
+Module json(const std::string& inputs, const std::string& nodes, const ImportOptions& options = {}) {
+  return import_bytes(bytes_of(R"({"tgc":1,"inputs":[)" + inputs + R"(],"nodes":[)" + nodes + R"(],"outputs":["y"]})"),
+                      "g.json", options);
+}
+
+std::string input(const std::string& name, const std::string& shape) {
+  return R"({"name":")" + name + R"(","type":"f32","shape":)" + shape + "}";
+}
+
+Module onnx(std::vector<Wire> nodes, std::vector<Wire> inputs, const ImportOptions& options = {},
+            std::vector<Wire> initializers = {}) {
+  ModelSpec s;
+  s.nodes = std::move(nodes);
+  s.inputs = std::move(inputs);
+  s.initializers = std::move(initializers);
+  s.outputs = {value_info("y", 1, {})};
+  s.opset = 13;
+  return import_bytes(bytes_of(model(s)), "m.onnx", options);
+}
+
+template <typename Action> std::string errors(Action action) {
+  try {
+    action();
+  } catch (const CompileError& e) {
+    std::string out;
+    for (const Diagnostic& d : e.all()) out += (out.empty() ? "" : "\n") + to_string(d);
+    return out;
+  }
+  return "no error";
+}
+
+const std::string kAdd = R"({"op":"add","name":"y","in":["p","q"]})";
+
+TEST(Dims, EqualOnesBecomeTheFirstInInputOrder) {
+  const Module m = json(input("p", R"(["b",4])") + "," + input("q", R"(["a",4])"), kAdd);
+  EXPECT_EQ(output_shape(m), "[b,4]");
+  EXPECT_EQ(checks(m), Lines{"a == b: /nodes/0: shapes [b,4] and [a,4] do not broadcast unless b = a"});
+  const HostTensor x = tensor_of(DType::F32, {2, 4}, {1, 2, 3, 4, 5, 6, 7, 8});
+  EXPECT_EQ(eval(m, {x, x}, {{"b", 2}})[0].at(7), 16);
+}
+
+TEST(Dims, BoundsOfBothHoldForTheOne) {
+  ImportOptions options;
+  options.dims = {{"a", {2, 9}}, {"b", {1, 5}}};
+  const Module m = json(input("p", R"(["a"])") + "," + input("q", R"(["b"])"), kAdd, options);
+  EXPECT_EQ(bounds_of(m, "a").lo, 2);
+  EXPECT_EQ(bounds_of(m, "a").hi, 5);
+  options.dims = {{"a", {6, 9}}, {"b", {1, 5}}};
+  EXPECT_EQ(errors([&] { json(input("p", R"(["a"])") + "," + input("q", R"(["b"])"), kAdd, options); }),
+            "g.json: /nodes/0: error TGC-E208: shapes [a] and [b] do not broadcast");
+}
+
+TEST(Dims, ManyNamesInOneImport) {
+  const std::string inputs = input("p", R"(["a"])") + "," + input("q", R"(["b"])") + "," + input("r", R"(["c"])");
+  const Module m = json(inputs, R"({"op":"add","name":"s","in":["q","r"]},{"op":"add","name":"y","in":["s","p"]})");
+  EXPECT_EQ(output_shape(m), "[a]");
+  EXPECT_EQ(checks(m), (Lines{"b == a: /nodes/1: shapes [b] and [a] do not broadcast unless b = a",
+                              "c == a: /nodes/0: shapes [b] and [c] do not broadcast unless b = c"}));
+}
+
+TEST(Dims, ASumOfOthers) {
+  const std::string inputs =
+      input("mask", R"(["total"])") + "," + input("old", R"(["past"])") + "," + input("x", R"(["seq"])");
+  const Module m = json(inputs, R"({"op":"concat","name":"all","in":["old","x"],"axis":0},
+                                   {"op":"add","name":"y","in":["all","mask"]})");
+  EXPECT_EQ(output_shape(m), "[past+seq]");
+  EXPECT_EQ(
+      checks(m),
+      Lines{"total == past+seq: /nodes/1: shapes [past+seq] and [total] do not broadcast unless past+seq = total"});
+}
+
+TEST(Dims, ANumberTheGraphNeeds) {
+  const Module m = json(input("p", R"(["n"])") + "," + input("q", "[4]"), kAdd);
+  EXPECT_EQ(output_shape(m), "[4]");
+  EXPECT_EQ(checks(m), Lines{"n == 4: /nodes/0: shapes [n] and [4] do not broadcast unless n = 4"});
+}
+
+Wire pool(const std::string& in, const std::string& out, int64_t kernel, int64_t stride) {
+  return node({"MaxPool",
+               {in},
+               {out},
+               {attr("kernel_shape", std::vector<int64_t>{kernel, kernel}),
+                attr("strides", std::vector<int64_t>{stride, stride})},
+               out});
+}
+
+TEST(Dims, AWindowNeedsElements) {
+  const Module m = onnx({pool("x", "a", 3, 2), pool("a", "y", 2, 1)}, {value_info("x", 1, {1, 1, "h", 9})});
+  EXPECT_EQ(bounds_of(m, "h").lo, 5); // (5 - 3)/2 + 1 = 2
+  EXPECT_EQ(checks(m).size(), 2U);
+  EXPECT_EQ(checks(m)[0], "3 <= h: node \"a\" (MaxPool, opset 13): a window of 3 elements does not fit in [h] unless "
+                          "3 <= h");
+  EXPECT_EQ(checks(m)[1].substr(0, 24), "5 <= h: node \"y\" (MaxPoo");
+  ImportOptions options;
+  options.dims["h"] = {1, 4};
+  EXPECT_EQ(errors([&] {
+              onnx({pool("x", "a", 3, 2), pool("a", "y", 2, 1)}, {value_info("x", 1, {1, 1, "h", 9})}, options);
+            }),
+            "m.onnx: node \"y\" (MaxPool, opset 13): error TGC-E203: a window of 2 elements does not fit in "
+            "[(h+1)/2-1]");
+}
+
+TEST(Dims, AnEncoderAndItsDecoderMeetAtMultiples) {
+  const std::vector<Wire> nodes = {
+      pool("x", "a", 2, 2), pool("a", "b", 2, 2),
+      node({"Resize",
+            {"b", "", "scales"},
+            {"c"},
+            {attr("mode", std::string("nearest")), attr("coordinate_transformation_mode", std::string("asymmetric")),
+             attr("nearest_mode", std::string("floor"))}}),
+      node({"Add", {"x", "c"}, {"y"}, {}, "skip"})};
+  const Module m = onnx(nodes, {value_info("x", 1, {1, 1, "h", 8})}, {}, {tensor_floats("scales", {4}, {1, 1, 4, 4})});
+  EXPECT_EQ(output_shape(m), "[1,1,h/4*4,8]");
+  ASSERT_EQ(checks(m).size(), 3U);
+  EXPECT_EQ(checks(m)[0].substr(0, 41), "h == h/4*4: node \"skip\" (Add, opset 13): ");
+}
+
+TEST(Dims, AReshapeNeedsDivisibility) {
+  const Module m = onnx({node({"Reshape", {"x", "to"}, {"y"}, {}, "r"})}, {value_info("x", 1, {"n", 4})}, {},
+                        {tensor_ints("to", {2}, {-1, 8})});
+  EXPECT_EQ(output_shape(m), "[n/2,8]");
+  EXPECT_EQ(checks(m), Lines{"n == n/2*2: node \"r\" (Reshape, opset 13): [n,4] does not reshape to [-1,8] unless "
+                             "n*4/8*8 = n*4"});
+}
+
+TEST(Dims, ATableMustBeLongEnough) {
+  const Module m =
+      onnx({node({"Shape", {"x"}, {"s"}}), node({"Slice", {"t", "zero", "s"}, {"part"}}),
+            node({"Add", {"x", "part"}, {"y"}, {}, "a"})},
+           {value_info("x", 1, {"n"})}, {}, {tensor_floats("t", {3}, {1, 2, 3}), tensor_ints("zero", {1}, {0})});
+  EXPECT_EQ(bounds_of(m, "n").hi, 3);
+  EXPECT_EQ(
+      checks(m),
+      Lines{"n <= 3: node \"a\" (Add, opset 13): shapes [n] and [min(n,3)] do not broadcast unless n = min(n,3)"});
+  EXPECT_EQ(eval(m, {tensor_of(DType::F32, {2}, {5, 5})}, {{"n", 2}})[0].at(1), 7);
+}
+
+TEST(Dims, WhatNoOneDimSettlesIsAnError) {
+  const std::vector<Wire> nodes = {node({"Concat", {"p", "q"}, {"c"}, {attr("axis", int64_t{2})}}),
+                                   pool("c", "y", 3, 1)};
+  const std::vector<Wire> inputs = {value_info("p", 1, {1, 1, "a", 8}), value_info("q", 1, {1, 1, "b", 8})};
+  EXPECT_EQ(
+      errors([&] { onnx(nodes, inputs); }),
+      "m.onnx: node \"y\" (MaxPool, opset 13): error TGC-E209: a window of 3 elements does not fit in [a+b] unless "
+      "3 <= a+b\n  note: pin or bound the dims: --dim NAME=VALUE or NAME=LO..HI");
+  ImportOptions options;
+  options.dims["a"] = {2, 9};
+  EXPECT_EQ(checks(onnx(nodes, inputs, options)), Lines{});
+}
+
+TEST(Dims, ChecksReadBackFromText) {
+  const Module m = json(input("p", R"(["a"])") + "," + input("q", R"(["b"])"), kAdd);
+  const std::string text = print(m);
+  EXPECT_NE(text.find("check %2 {why=\"/nodes/0: shapes [a] and [b] do not broadcast unless a = b\" sites=[1,0]}"),
+            std::string::npos)
+      << text;
+  const Module again = parse(text, "m.uop");
+  EXPECT_EQ(print(again), text);
+  EXPECT_EQ(checks(again), checks(m));
+}
+
+} // namespace
+} // namespace tgc
