@@ -9,6 +9,7 @@
 #include "schedule/optimize.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "rewrite/lower/expand.h"
@@ -155,11 +156,8 @@ private:
       const std::vector<Ref> axes = axes_; // attempts re-read axes_
       for (Ref axis : axes) {
         bool contiguous = std::any_of(loads_.begin(), loads_.end(), [&](Ref l) { return unit_stride(l, axis); });
-        if (is_output(axis) || !is_plain(axis) || !contiguous || !may_reorder(axis) ||
-            (extent(axis) > 0 && extent(axis) < 8) || is_done(axis))
-          continue;
-        done_.push_back(axis->src[0]);
-        if (split_lane(axis, vector())) {
+        if (is_output(axis) || !is_plain(axis) || !contiguous || !may_reorder(axis)) continue;
+        if (split_lane(axis, reduction_lanes(axis))) {
           again = true;
           break;
         }
@@ -176,8 +174,12 @@ private:
     }
     return true;
   }
-  bool is_done(Ref axis) const {
-    return std::find(done_.begin(), done_.end(), axis->src[0]) != done_.end() && extent(axis) == 0;
+  /// Enough for all terms, or a whole vector. A power of two: lanes fold as a tree, and with neutral elements after the
+  /// last term the tree of 4 is part of that of 16, so that a sum is the same whether its extent is known or symbolic.
+  int64_t reduction_lanes(Ref axis) const {
+    int64_t lanes = vector();
+    while (lanes > 2 && axis->src[0]->hi <= lanes / 2) lanes /= 2;
+    return lanes;
   }
 
   /// Makes `axis`, or its inner part of `lanes`, the lanes.
@@ -185,7 +187,7 @@ private:
     OptKernel saved = k_;
     size_t count = opts_.size();
     int64_t at = position(axis);
-    bool whole = extent(axis) > 0 && extent(axis) <= lanes;
+    bool whole = extent(axis) == lanes || (is_output(axis) && extent(axis) > 0 && extent(axis) < lanes);
     bool ok = whole ? attempt(Opt::Kind::Lane, {at})
                     : attempt(Opt::Kind::Split, {at, lanes}) && attempt(Opt::Kind::Lane, {at + 1});
     if (ok) return true;
@@ -199,13 +201,13 @@ private:
   Ref row_axis(Ref lane) const {
     Ref best;
     for (Ref axis : axes_) {
-      if (axis == lane || !is_output(axis) || !is_plain(axis) || extent(axis) < 2) continue;
+      if (axis == lane || !is_output(axis) || !is_plain(axis) || axis->src[0]->hi < 2) continue;
       bool reuses = false, used = false;
       for (Ref load : contraction_loads()) {
         reuses |= depends(load->src[1], lane) && !depends(load->src[1], axis);
         used |= depends(load->src[1], axis);
       }
-      if (reuses && used && (!best || extent(axis) > extent(best))) best = axis;
+      if (reuses && used && (!best || upper(axis) > upper(best))) best = axis;
     }
     return best;
   }
@@ -269,6 +271,7 @@ private:
 
   int64_t row_count(int64_t n, int64_t vectors) const {
     int64_t budget = std::clamp<int64_t>((target_.vector_registers - vectors - 1) / vectors, 1, kMaxRows);
+    if (n == 0) return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(budget))); // the last tile is masked
     if (n <= budget) return n;
     for (int64_t rows = budget; rows >= std::max<int64_t>(4, budget / 2); --rows)
       if (n % rows == 0) return rows;
@@ -353,7 +356,7 @@ private:
   bool reorder_;
   OptKernel k_;
   std::vector<Opt> opts_;
-  std::vector<Ref> axes_, loads_, stores_, closed_, done_;
+  std::vector<Ref> axes_, loads_, stores_, closed_;
   Ref contraction_;
 };
 

@@ -95,7 +95,7 @@ struct Loaded {
 
 TEST(Dims, OneBundleComputesWhatABundlePerSizeDoes) {
   Loaded any(compiled(kAttention, {}, "any"));
-  const std::pair<int64_t, int64_t> sizes[] = {{1, 1}, {1, 16}, {2, 17}, {5, 70}, {3, 64}, {4, 31}};
+  const std::pair<int64_t, int64_t> sizes[] = {{1, 1}, {1, 16}, {2, 17}, {5, 70}, {3, 64}, {1, 5}, {4, 31}, {2, 11}};
   for (const auto& [b, s] : sizes) {
     SCOPED_TRACE(std::to_string(b) + " x " + std::to_string(s));
     Loaded one(compiled(kAttention, {{"b", {b, b}}, {"b2", {b, b}}, {"s", {s, s}}, {"s2", {s, s}}}, "one"));
