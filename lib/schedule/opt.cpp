@@ -12,6 +12,7 @@
 
 #include "rewrite/lower/linearize.h"
 #include "rewrite/rewrite.h"
+#include "schedule/clamp_rows.h"
 #include "schedule/movement.h"
 #include "uop/diag.h"
 
@@ -271,6 +272,7 @@ void apply_axis(OptKernel& k, const Opt& opt, const std::vector<Ref>& axes) {
               opt, "a reduction over the axis does not depend on it");
   Ref changed = k.func->ctx->range(old->src[0], opt.args[0], opt_name(opt.kind).text);
   k.func = rebuild(k.func, {{old, changed, {changed}, Ref()}});
+  if (opt.kind == Opt::Kind::Upcast) k.func = clamp_rows(k.func, changed);
 }
 
 /// An operand about to be copied to another layout: its load, and the loops and positions of the copy.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <sstream>
 
 #include "rewrite/lower/expand.h"
 #include "rewrite/lower/linearize.h"
@@ -278,14 +279,29 @@ std::string refusal(const std::string& opts) {
 } // namespace
 
 TEST(Opts, NeverChangeWhatIsComputed) {
-  for (const char* opts :
-       {"split 0 5", "split 1 8; lane 2", "split 0 4; upcast 1; split 2 16; lane 3", "reorder 1 0 2", "unroll 2",
-        "split 2 3; unroll 3", "lane 2", "thread 0; split 1 8; lane 2; unroll 3", "stage 1 0 2", "stage 2 1 2",
-        "split 0 4; upcast 1; split 2 8; lane 3; reorder 2 0 1 3 4; stage 2 0 4 3",
-        "split 0 4; upcast 1; split 2 8; lane 3; stage 1 0 4 1; stage 2 2 4 3"}) {
+  for (const char* opts : {"split 0 5", "split 0 5; upcast 1", "split 0 7; upcast 1; split 2 16; lane 3",
+                           "split 1 8; lane 2", "split 0 4; upcast 1; split 2 16; lane 3", "reorder 1 0 2", "unroll 2",
+                           "split 2 3; unroll 3", "lane 2", "thread 0; split 1 8; lane 2; unroll 3", "stage 1 0 2",
+                           "stage 2 1 2", "split 0 4; upcast 1; split 2 8; lane 3; reorder 2 0 1 3 4; stage 2 0 4 3",
+                           "split 0 4; upcast 1; split 2 8; lane 3; stage 1 0 4 1; stage 2 2 4 3"}) {
     SCOPED_TRACE(opts);
     with_opts(opts);
   }
+}
+
+TEST(Opts, PartialRowsReadTheLastOne) {
+  const std::string text = with_opts("split 0 5; upcast 1");
+  std::istringstream lines(text);
+  size_t loads = 0, clamps = 0;
+  for (std::string line; std::getline(lines, line);) {
+    clamps += line.find("= min index") != std::string::npos;
+    if (line.find("= load") == std::string::npos) continue;
+    ++loads;
+    EXPECT_EQ(std::count(line.begin(), line.end(), '%'), 3) << line; // result, buffer, index: no gate
+  }
+  EXPECT_EQ(loads, 2U);
+  EXPECT_EQ(clamps, 1U);
+  EXPECT_NE(text.find("store"), std::string::npos);
 }
 
 TEST(Opts, ReadAndPrintTheSame) {

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Problem: the last tile of rows may be partial: always, when the number of rows is a symbolic dim. Its loads are gated
+// row by row, which costs a mask or a branch per load inside the innermost loop.
+// Idea: rows never mix when no reduction runs over them, and a row that does not exist is not stored. So it may hold
+// anything, and its loads may read the last row that exists: position min(row, last), which is computed outside the
+// inner loops. The first row of each tile exists, since the tiles are as many as the rows need.
+// Not handled: lanes (their loads are contiguous only without min), rows that are read from scratch.
+#include "schedule/clamp_rows.h"
+
+#include <algorithm>
+
+#include "rewrite/lower/expand.h"
+#include "rewrite/rewrite.h"
+
+namespace tgc {
+namespace {
+
+bool depends(Ref x, Ref range) { return std::find(x->ranges.begin(), x->ranges.end(), range) != x->ranges.end(); }
+
+/// The terms of a conjunction, in order.
+std::vector<Ref> conjuncts(Ref gate) {
+  std::vector<Ref> out, todo = {gate};
+  while (!todo.empty()) {
+    Ref x = todo.back();
+    todo.pop_back();
+    if (x->is(Ops::And))
+      todo.insert(todo.end(), {x->src[1], x->src[0]});
+    else
+      out.push_back(x);
+  }
+  return out;
+}
+
+bool holds(Ref gate, Ref condition) {
+  const std::vector<Ref> all = conjuncts(gate);
+  return std::find(all.begin(), all.end(), condition) != all.end();
+}
+
+/// The greatest row of the tile, if `condition` is lt(base + axis, extent) where base is the tiles' range times the
+/// rows of one, and the tiles are just enough; else null.
+Ref last_row(Ref condition, Ref axis) {
+  Context& ctx = *axis->ctx;
+  if (!condition->is(Ops::Lt) || coefficient(condition->src[0], axis) != 1 || depends(condition->src[1], axis))
+    return {};
+  const std::pair<Ref, Ref> first[] = {{axis, ctx.index(0)}};
+  const Ref base = simplify(substitute(condition->src[0], first)), extent = condition->src[1], rows = axis->src[0];
+  const bool is_only_tile = const_int(base) == 0 && extent->lo >= 1;
+  const Ref tiles = base->is(Ops::Mul) && base->src[0]->is(Ops::Range) ? base->src[0] : Ref();
+  const Ref needed = dim_floordiv(dim_add(extent, dim_sub(rows, ctx.index(1))), rows);
+  if (!is_only_tile && !(tiles && base->src[1] == rows && dims_equal(tiles->src[0], needed))) return {};
+  return extent - base - 1;
+}
+
+/// Whether every store that depends on `axis` is gated by `condition`.
+bool guards_stores(Ref func, Ref axis, Ref condition) {
+  for (Ref node : toposort(func))
+    if (node->is(Ops::Store) && depends(node, axis) && (node->src.size() < 4 || !holds(node->src[3], condition)))
+      return false;
+  return true;
+}
+
+Ref clamped(Ref load, Ref axis, Ref condition, Ref row) {
+  const std::pair<Ref, Ref> replace[] = {{axis, row}};
+  std::vector<Ref> src = {load->src[0], substitute(load->src[1], replace)};
+  Ref gate;
+  for (Ref c : conjuncts(load->src[2]))
+    if (!(c == condition)) gate = gate ? logical_and(gate, substitute(c, replace)) : substitute(c, replace);
+  if (gate) src.insert(src.end(), {gate, load->src[3]});
+  return load->ctx->make(Ops::Load, load->dtype, src, *load->attrs);
+}
+
+} // namespace
+
+Ref clamp_rows(Ref func, Ref axis) {
+  const std::vector<Ref> nodes = toposort(func);
+  for (Ref node : nodes)
+    if (node->is(Ops::Reduce) && std::find(node->src.begin() + 1, node->src.end(), axis) != node->src.end())
+      return func;
+  Ref condition, last;
+  for (Ref node : nodes)
+    if (!last && node->is(Ops::Store) && node->src.size() == 4)
+      for (Ref c : conjuncts(node->src[3]))
+        if (Ref found = last ? Ref() : last_row(c, axis)) condition = c, last = found;
+  if (!last || !guards_stores(func, axis, condition)) return func;
+  Context& ctx = *func->ctx;
+  const Ref row = binary(Ops::Max, binary(Ops::Min, axis, last), ctx.index(0)); // 0: for the bounds of positions
+  std::vector<std::pair<Ref, Ref>> changed;
+  for (Ref node : nodes)
+    if (node->is(Ops::Load) && node->src[0]->is(Ops::Param) && node->src.size() == 4 && holds(node->src[2], condition))
+      changed.emplace_back(node, clamped(node, axis, condition, row));
+  return changed.empty() ? func : simplify(substitute(func, changed));
+}
+
+} // namespace tgc
