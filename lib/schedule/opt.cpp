@@ -253,8 +253,9 @@ void apply_axis(OptKernel& k, const Opt& opt, const std::vector<Ref>& axes) {
   if (opt.kind == Opt::Kind::Thread) {
     require(closers(k.func, old).empty(), opt, "only an output axis can be divided among threads");
     for (Ref other : axes) require(other->s(Attr::Axis) != "thread", opt, "the kernel already has a thread axis");
-    for (size_t i = 0; i < at; ++i)
-      require(!closers(k.func, axes[i]).empty(), opt, "a thread axis must be the outermost output axis");
+    for (size_t i = 0; i < at; ++i) // lanes and registers are no loops
+      require(axes[i]->s(Attr::Axis) != "loop" || !closers(k.func, axes[i]).empty(), opt,
+              "a thread axis must be the outermost output axis");
   } else {
     require(dim_int(old->src[0]) && old->src[0]->hi <= 256, opt, "needs a constant extent of at most 256");
     check_scratch(k, opt, old);

@@ -341,14 +341,18 @@ private:
     }
     double work = outer * std::max(inner, 1.0);
     if (work < kThreadWork || axes_.empty()) return;
-    int64_t widest = 0; // a batch may be 1 at run time: count on lower bounds
-    for (Ref axis : axes_) {
-      bool loop = is_output(axis) && axis->s(Attr::Axis) == "loop";
-      if (loop && axis->src[0]->lo > std::max<int64_t>(1, axes_[static_cast<size_t>(widest)]->src[0]->lo))
-        widest = position(axis);
+    const auto is_loop = [&](Ref axis) { return is_output(axis) && axis->s(Attr::Axis) == "loop"; };
+    const auto first = std::find_if(axes_.begin(), axes_.end(), is_loop);
+    if (first == axes_.end()) return;
+    Ref widest = *first; // a batch may be 1 at run time: count on lower bounds
+    for (Ref axis : axes_)
+      if (is_loop(axis) && axis->src[0]->lo > std::max<int64_t>(1, widest->src[0]->lo)) widest = axis;
+    int64_t at = position(*first);
+    if ((*first)->src[0]->lo < kMinChunks && !(widest == *first)) {
+      move_outermost(position(widest));
+      at = 0;
     }
-    if (axes_[0]->src[0]->lo < kMinChunks && widest > 0) move_outermost(widest);
-    attempt(Opt::Kind::Thread, {0});
+    attempt(Opt::Kind::Thread, {at});
   }
 
   const TargetInfo& target_;
