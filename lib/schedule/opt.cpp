@@ -30,6 +30,7 @@ constexpr OptName kOpts[] = {
     {Opt::Kind::Lane, "lane", 1},     {Opt::Kind::Pack, "pack", -1},    {Opt::Kind::Stage, "stage", -1},
 };
 
+constexpr int64_t kMaxPackGrowth = 4; // packed elements for each old one: tails are padded, axes may read one twice
 constexpr int64_t kMaxStageBytes = 1 << 20; // scratch is per thread and should stay in the second-level cache
 
 const OptName& opt_name(Opt::Kind kind) {
@@ -331,6 +332,10 @@ void apply_pack(OptKernel& k, const Opt& opt, const std::vector<Ref>& axes) {
   Staging s = staging(k, opt, axes, 1, 0);
   for (Ref r : s.load->ranges) require(listed(s, r), opt, "the index depends on an axis that is not listed");
   require(!reads_var(s.load), opt, "what is read depends on a symbolic dim");
+  const int64_t old_size = dim_int(s.load->src[0]->src[0]).value_or(1);
+  require(*dim_int(s.size) <= kMaxPackGrowth * std::max<int64_t>(old_size, 4096), opt,
+          "an element would be copied too often: " + std::to_string(*dim_int(s.size)) + " for " +
+              std::to_string(old_size));
   Ref packed = ctx.make(Ops::Param, s.load->dtype, {s.size}, {{Attr::Slot, opt.args[0]}});
   Ref target = ctx.make(Ops::Param, s.load->dtype, {s.size}, {{Attr::Slot, int64_t{0}}});
   Ref source = ctx.make(Ops::Param, s.load->dtype, {s.load->src[0]->src[0]}, {{Attr::Slot, int64_t{1}}});

@@ -289,6 +289,26 @@ TEST(Opts, NeverChangeWhatIsComputed) {
   }
 }
 
+TEST(Opts, PackDoesNotCopyAWeightForEachPixel) {
+  // x [c, 64, 64] * w [c, y%2, x%2] summed over c, as a convolution before a pixel shuffle reads its weight.
+  Graph g;
+  Ref x = g.param({8, 64, 64}), w = g.param({8, 2, 2});
+  Ref wide = g.move(Ops::Expand, g.move(Ops::Reshape, w, {8, 1, 2, 1, 2}), {8, 32, 2, 32, 2});
+  Module& m = g.output(g.reduce(x * g.move(Ops::Reshape, wide, {8, 64, 64}), "add", {0})).done();
+  m.root = rangeify(m.root);
+  std::string message = "applied";
+  map_kernels(m.root, [&](Ref k) {
+    OptKernel kernel{k, {}};
+    try {
+      for (const Opt& opt : parse_opts("pack 2 0 1 2")) apply_opt(kernel, opt);
+    } catch (const CompileError& e) {
+      message = e.what();
+    }
+    return k;
+  });
+  EXPECT_EQ(message, "error TGC-E302: opt \"pack 2 0 1 2\": an element would be copied too often: 32768 for 32");
+}
+
 TEST(Opts, PartialRowsReadTheLastOne) {
   const std::string text = with_opts("split 0 5; upcast 1");
   std::istringstream lines(text);
