@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Problem: gather and scatter in an IR whose tensors are read at computed positions only by kernels.
-// Idea: element i of a gather is the sum over j of (index == j ? data[j] : 0), and exactly one j matches (tinygrad
-// writes it so too). A rule that meets such a reduction may turn it into one gated load; without it the graph is right,
-// only slow. Positions known at import become slices.
+// Indexed reads are the op `gather`, positions known at import slices. Indexed writes are masked reductions: element j
+// is the update i for which index[i] == j, if any; right and free of order, at the cost of a look at every update.
 #include "frontend/gather.h"
 
 #include <algorithm>
@@ -41,10 +39,15 @@ Ref positions(Ref indices, Ref extent) {
 }
 
 Ref take(Ref data, Ref index) {
-  Dims dims{dim(data, 0), dim(index, 1), dim(data, 1), dim(data, 2)}; // [B, I, n, R]
-  check_work(*data->ctx, dims);
-  Ref rows = expand(unsqueeze(data, {1}), dims);
-  return sum_of_one(select(matches(index, dims, 1, 2), rows, full_like(rows, 0)), 2);
+  Dims dims{dim(data, 0), dim(index, 1), dim(data, 2)}; // [B, I, R]
+  Ref at = expand(unsqueeze(expand(index, Dims{dims[0], dims[1]}), {2}), dims);
+  return data->ctx->make(Ops::Gather, data->dtype, {data, at}, {{Attr::Dim, int64_t{1}}});
+}
+
+Ref outside(Ref positions, Ref extent) {
+  Ref n = broadcast_to(to(extent, DType::I64), positions->shape);
+  Ref bad = elementwise(Ops::Or, {compare(Ops::Lt, positions, 0), elementwise(Ops::Le, {n, positions})});
+  return reduce("max", bad, all_axes(bad), false);
 }
 
 Ref put(Ref data, Ref index, Ref updates, Scatter how) {

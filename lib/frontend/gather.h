@@ -3,11 +3,14 @@
 
 #include "frontend/tensor.h"
 
-// Indexed reads and writes, written as masked reductions: no access can leave its tensor, whatever the indices are.
+// Indexed reads and writes. No access can leave its tensor, whatever the indices are.
 namespace tgc::tensor {
 
 /// Integer positions along an extent as i64, negative ones counted from the end.
 Ref positions(Ref indices, Ref extent);
+
+/// Whether any of the positions is outside [0, extent): bool [].
+Ref outside(Ref positions, Ref extent);
 
 /// data [B, n, R], index [B or 1, I] → [B, I, R] with element (b, i, r) = data[b, index[b, i], r]; 0 where an index is
 /// outside [0, n).

@@ -63,7 +63,6 @@ struct tgrt_kernel_args {
   void* const* bufs;
   const int64_t* vars;
   void* scratch;
-  uint32_t* status;
 };
 )";
 

@@ -49,7 +49,7 @@ private:
   }
   std::vector<Slot> slots_;
   size_t used_ = 0;
-  int shift_ = 64;
+  int shift_ = 63;
 };
 
 } // namespace tgc

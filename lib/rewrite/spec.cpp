@@ -75,6 +75,7 @@ const PatternMatcher& tensor_rules() {
           {"movement", movement(), yes},
           {"elementwise", elementwise(), equal_shapes},
           {"reduce", op(Ops::Reduce, {any()}), [](Match& m) { return yes_if(m.root()->has(Attr::Axes), m); }},
+          {"gather", op_any_sources({Ops::Gather}), yes},
           {"store", op(Ops::Store, {X, any()}), [](Match& m) { return yes_if(m[X]->is(Ops::Param), m); }},
           {"call", op_any_sources({Ops::Call}), [](Match& m) { return yes_if(m.root()->src[0]->is(Ops::Func), m); }},
           {"control", op_any_sources({Ops::Tuple, Ops::Get, Ops::After}), yes},

@@ -150,8 +150,7 @@ static void run_part(void* arg, uint32_t thread) {
   if (thread >= l->threads) return;
   tgrt_context* context = l->context;
   const struct tgrt_kernel_args args = {l->bufs, context->vars,
-                                        context->arena + context->scratch_offset + thread * context->scratch_stride,
-                                        &context->status};
+                                        context->arena + context->scratch_offset + thread * context->scratch_stride};
   const uint64_t state = tgrt_cpu_enter();
   l->kernel(&args, first_chunk(l, thread), first_chunk(l, thread + 1));
   tgrt_cpu_leave(state);

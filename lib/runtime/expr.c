@@ -63,7 +63,7 @@ static int apply(int op, int64_t* a, int64_t b) {
 }
 
 int tgrt_eval(const tgrt_model* model, tgrt_expr expr, const int64_t* vars, int64_t* value) {
-  int64_t stack[TGRT_EXPR_STACK];
+  int64_t stack[TGRT_EXPR_STACK] = {0};
   unsigned depth = 0;
   for (const int64_t* at = model->words + expr; *at != TGRT_EXPR_END; ++at) {
     const int op = op_of(*at);

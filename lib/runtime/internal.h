@@ -127,7 +127,6 @@ struct tgrt_storage {
 };
 
 struct tgrt_context {
-  _Alignas(64) uint32_t status; /* written by kernels */
   _Alignas(64) const tgrt_model* model;
   tgrt_allocator allocator;
   tgrt_thread_pool pool;

@@ -63,6 +63,11 @@ static int check_tensors(const tgrt_model* m, tgrt_error* error) {
         return bad(error, kind == TGRT_INPUT ? "inputs" : "outputs", i, "invalid");
     }
   }
+  if (m->plan->trap_count > m->plan->outputs.count)
+    return tgrt_fail(error, TGRT_E_PLAN, "plan: more traps than outputs");
+  for (uint32_t i = m->plan->outputs.count - m->plan->trap_count; i < m->plan->outputs.count; ++i)
+    if (m->tensors[TGRT_OUTPUT][i].dtype != TGRT_BOOL || m->tensors[TGRT_OUTPUT][i].rank != 0)
+      return bad(error, "outputs", i, "no trap");
   for (uint32_t i = 0; i < m->plan->checks.count; ++i) {
     const struct tgrt_plan_check* c = &m->checks[i];
     if (!tgrt_is_expr(m, c->left) || !tgrt_is_expr(m, c->right) || c->relation > TGRT_CHECK_AT_MOST ||

@@ -9,7 +9,7 @@ enum { MAX_THREADS = 1024, DEFAULT_THREADS = 64 };
 
 uint32_t tgrt_tensor_count(const tgrt_model* model, int kind) {
   if (kind == TGRT_INPUT) return model->plan->inputs.count;
-  return kind == TGRT_OUTPUT ? model->plan->outputs.count : 0;
+  return kind == TGRT_OUTPUT ? model->plan->outputs.count - model->plan->trap_count : 0;
 }
 
 int tgrt_get_tensor(const tgrt_model* model, int kind, uint32_t index, tgrt_tensor_info* info) {
@@ -306,11 +306,19 @@ static int run_guarded(tgrt_context* c, tgrt_error* error) {
   return rc;
 }
 
+static int check_traps(const tgrt_context* c, tgrt_error* error) {
+  const tgrt_model* m = c->model;
+  for (uint32_t i = tgrt_tensor_count(m, TGRT_OUTPUT); i < m->plan->outputs.count; ++i)
+    if (c->io[c->tensors[TGRT_OUTPUT][i].offset])
+      return tgrt_fail(error, TGRT_E_INDEX, "%s: an index is outside its tensor",
+                       m->text + m->tensors[TGRT_OUTPUT][i].name);
+  return 0;
+}
+
 int tgrt_run(tgrt_context* c, tgrt_error* error) {
   int rc = tgrt_prepare(c, error);
   if (!rc) rc = resolve(c, error);
   if (rc) return rc;
-  c->status = 0;
   const uint64_t state = tgrt_cpu_enter();
   if (c->flags & TGRT_CONTEXT_GUARD)
     rc = run_guarded(c, error);
@@ -318,8 +326,5 @@ int tgrt_run(tgrt_context* c, tgrt_error* error) {
     for (uint32_t i = 0; i < c->model->plan->steps.count; ++i) run_step(c, i);
   tgrt_cpu_leave(state);
   if (rc) return rc;
-  if (c->status != 0)
-    return tgrt_fail(error, TGRT_E_INDEX, "an index read from the inputs is outside its tensor (status 0x%x)",
-                     c->status);
-  return 0;
+  return check_traps(c, error);
 }

@@ -41,12 +41,11 @@ enum {
 /* ---- what a kernel sees ------------------------------------------------------------------------------------------ */
 
 /* bufs[slot]: one pointer per Param slot. vars[i]: values of the plan's variables, in its order. scratch: per thread,
- * 64-byte aligned. status: set to nonzero by a kernel that met an index out of range. */
+ * 64-byte aligned. */
 struct tgrt_kernel_args {
   void* const* bufs;
   const int64_t* vars;
   void* scratch;
-  uint32_t* status;
 };
 /* Executes chunks [chunk_begin, chunk_end). System V convention on x86-64, AAPCS64 on aarch64, on every OS. */
 #if defined(__x86_64__) && defined(_WIN32)
@@ -173,6 +172,8 @@ struct tgrt_plan_meta {
 struct tgrt_plan {
   uint32_t plan_bytes; /* of the plan section */
   uint32_t slot_count;
+  uint32_t trap_count; /* the last outputs are traps: bools that, when true, make the run an error with their name */
+  uint32_t reserved;
   struct tgrt_table vars, inputs, outputs, dims, checks, weights, buffers, kernels, steps, args, meta;
   struct tgrt_table code; /* int64_t words */
   struct tgrt_table text; /* bytes, the last is NUL */
@@ -180,7 +181,7 @@ struct tgrt_plan {
 TGRT_STATIC_ASSERT(sizeof(struct tgrt_plan_var) == 24, "file format");
 TGRT_STATIC_ASSERT(sizeof(struct tgrt_plan_weight) == 24, "file format");
 TGRT_STATIC_ASSERT(sizeof(struct tgrt_plan_kernel) == 40, "file format");
-TGRT_STATIC_ASSERT(sizeof(struct tgrt_plan) == 8 + 8 * 13, "file format");
+TGRT_STATIC_ASSERT(sizeof(struct tgrt_plan) == 16 + 8 * 13, "file format");
 
 /* Expressions are stack code, one word an op: the low 8 bits are the op, the rest a signed operand. They end with END
  * and exactly one value. Every overflow is an error. x floordiv 0 = x floormod 0 = 0. */

@@ -3,10 +3,11 @@
 // Backward (consumers first): every node collects the positions at which it is read. The fusion policy then says
 // whether it is computed at each of them, once per shared row in scratch, or by a kernel of its own; a node with its
 // own kernel gets fresh ranges, one per axis. The positions of its sources follow: movement ops are index algebra, a
-// reduce opens ranges. Forward (sources first): the value of each node at each position, and a kernel per realized
-// node. The backward sweep runs twice: the second time it knows which sources are buffers, so costs stop there. Not
-// here: kernels with several outputs, and any choice of layout (row-major throughout). Source of the idea: tinygrad
-// schedule/indexing.py and rangeify.py.
+// reduce opens ranges, a gather reads its data at a stand-in for the position that only the forward sweep knows.
+// Forward (sources first): the value of each node at each position, and a kernel per realized node. The backward sweep
+// runs twice: the second time it knows which sources are buffers, so costs stop there. Not here: kernels with several
+// outputs, and any choice of layout (row-major throughout). Source of the idea: tinygrad schedule/indexing.py and
+// rangeify.py.
 #include "schedule/rangeify.h"
 
 #include <algorithm>
@@ -25,6 +26,7 @@ struct Use {
   std::vector<Ref> ambient;
   std::vector<size_t> source_use = {};
   std::vector<Ref> reduce_ranges = {};
+  Ref gathered = {}; ///< Gather: the range that stands for the position in its data
   Ref value = {};
 };
 
@@ -134,7 +136,7 @@ private:
   static void check(Ref node) {
     const OpClass cls = node->cls();
     const bool is_effect = node->is(Ops::Sink) || (node->is(Ops::Store) && node->src.size() == 2);
-    if (is_effect || (cls != OpClass::Memory && cls != OpClass::Control)) return;
+    if (is_effect || node->is(Ops::Gather) || (cls != OpClass::Memory && cls != OpClass::Control)) return;
     throw CompileError(Diagnostic{.code = ErrorCode::E301,
                                   .where = "",
                                   .message = std::string(name(node->op)) + " cannot be scheduled in a tensor graph",
@@ -217,13 +219,17 @@ private:
                   .in_reduce = false,
                   .stage_bytes = -1,
                   .stage_evaluations = 0};
-    bool gated = false;
+    bool gated = false, gathered = false;
     for (const Use& use : s.uses) {
       q.evaluations += trips(use.ambient);
       gated |= static_cast<bool>(use.at.gate);
       for (Ref i : use.at.index)
-        for (Ref r : i->ranges) q.in_reduce |= r->s(Attr::Axis) == "reduce";
+        for (Ref r : i->ranges) {
+          q.in_reduce |= r->s(Attr::Axis) == "reduce";
+          gathered |= r->s(Attr::Axis) == "gather";
+        }
     }
+    if (gathered) return Fusion::Realize; // where it is read is known to the kernel that reads it only
     std::vector<Ref> outer = common_ambient(s.uses);
     if (!outer.empty() && !gated) {
       q.stage_bytes = byte_size(node->dtype);
@@ -259,6 +265,13 @@ private:
     Position at = use.at;
     std::vector<Ref> ambient = use.ambient;
     if (node->is(Ops::Reduce)) open_reduce(node, use, at, ambient);
+    if (node->is(Ops::Gather)) {
+      const size_t dim = static_cast<size_t>(node->i(Attr::Dim));
+      use.gathered = ctx_.range(node->src[0]->shape[dim], next_range_++, "gather");
+      at.index[dim] = use.gathered;
+      use.source_use = {add_use(node->src[0], at, ambient), add_use(node->src[1], use.at, use.ambient)};
+      return;
+    }
     for (Ref s : node->src) use.source_use.push_back(add_use(s, at, ambient));
   }
 
@@ -301,10 +314,26 @@ private:
       return !gate || gated_load ? src[0] : where(gate, src[0], ctx_.constant(node->dtype, 0));
     }
     if (node->cls() == OpClass::Movement) return src[0];
+    if (node->is(Ops::Gather)) return read_at(src[0], use.gathered, src[1]);
     if (!node->is(Ops::Reduce)) return ctx_.make(node->op, node->dtype, src, *node->attrs);
     if (use.reduce_ranges.empty()) return src[0];
     src.insert(src.end(), use.reduce_ranges.begin(), use.reduce_ranges.end());
     return ctx_.make(Ops::Reduce, node->dtype, src, {{Attr::Kind, node->s(Attr::Kind)}});
+  }
+
+  /// `data`, read at `place`, read at `position` instead; 0, and no access, where that is outside.
+  Ref read_at(Ref data, Ref place, Ref position) {
+    Ref at = cast(position, DType::Index), zero = ctx_.constant(data->dtype, 0);
+    Ref inside = both(simplify(lt(ctx_.index(-1), at)), simplify(lt(at, place->src[0])));
+    if (!inside) return substitute(data, std::vector{std::pair(place, at)});
+    std::vector<std::pair<Ref, Ref>> loads;
+    for (Ref x : toposort(data))
+      if (x->is(Ops::Load) && depends(x, place)) {
+        Ref gate = x->src.size() > 2 ? both(x->src[2], inside) : inside;
+        loads.emplace_back(x, ctx_.make(Ops::Load, x->dtype, {x->src[0], x->src[1], gate, zero}));
+      }
+    Ref value = substitute(substitute(data, loads), std::vector{std::pair(place, at)});
+    return loads.empty() ? where(inside, value, zero) : value;
   }
 
   /// Values of a staged node: the stage over its own ranges, picked at each use.

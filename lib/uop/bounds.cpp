@@ -124,6 +124,7 @@ IntRange infer_bounds(const Draft& d) {
   case Ops::Shrink:
   case Ops::Flip:
   case Ops::After: return {d.src[0]->lo, d.src[0]->hi};
+  case Ops::Gather:
   case Ops::Pad: return {std::min<int64_t>(d.src[0]->lo, 0), std::max<int64_t>(d.src[0]->hi, 0)};
   default: return int_range(d.dtype);
   }

@@ -274,6 +274,25 @@ Dense dense_pad(const Dense& x, const std::vector<int64_t>& lo, const std::vecto
   return out;
 }
 
+Dense dense_gather(const Dense& data, const Dense& positions, size_t dim) {
+  std::byte* bytes = nullptr;
+  Dense out = dense_new(data.dtype, positions.shape, &bytes);
+  const Dense from = dense_contiguous(data), index = dense_contiguous(positions);
+  const int64_t extent = data.shape[dim], count = positions.shape[dim];
+  int64_t inner = 1;
+  for (size_t i = dim + 1; i < data.shape.size(); ++i) inner *= data.shape[i];
+  const int size = byte_size(data.dtype), index_size = byte_size(positions.dtype);
+  for (int64_t i = 0, n = out.numel(); i < n; ++i) {
+    const int64_t at = to_int(positions.dtype, load_bits(positions.dtype, index.first() + i * index_size));
+    if (at < 0 || at >= extent)
+      std::memset(bytes + i * size, 0, static_cast<size_t>(size));
+    else
+      std::memcpy(bytes + i * size, from.first() + ((i / (count * inner) * extent + at) * inner + i % inner) * size,
+                  static_cast<size_t>(size));
+  }
+  return out;
+}
+
 // ---- elementwise ----------------------------------------------------------------------------------------------------
 Dense dense_apply(Ops op, const std::vector<int64_t>& shape, std::span<const Dense> in) {
   const DType dtype = in[op == Ops::Where ? 1 : 0].dtype;

@@ -41,6 +41,9 @@ Dense dense_reshape(const Dense& x, const std::vector<int64_t>& shape); ///< a v
 Dense dense_permute(const Dense& x, const std::vector<int64_t>& axes);
 Dense dense_flip(const Dense& x, const std::vector<int64_t>& axes);
 Dense dense_shrink(const Dense& x, const std::vector<int64_t>& offset, const std::vector<int64_t>& size);
+/// The element of `data` at each element's place but for dimension `dim`, where `positions` (integers, of the result's
+/// shape) says which; 0 outside.
+Dense dense_gather(const Dense& data, const Dense& positions, size_t dim);
 Dense dense_pad(const Dense& x, const std::vector<int64_t>& lo, const std::vector<int64_t>& hi);
 
 /// op over 1 to 3 sources broadcast to `shape`. errors: TGC-E105 when the op is not defined for the dtype.

@@ -43,6 +43,8 @@ private:
     return has_arguments ? node->src.first(1) : node->src;
   }
 
+  static bool reads_anywhere(Ref node) { return node->is(Ops::Load) || node->is(Ops::Gather); }
+
   // Decides how `node` is computed and adds to the needs of its operands.
   void spread(Ref node) {
     const auto entry = need_.find(node->id);
@@ -58,7 +60,7 @@ private:
     }
     for (size_t k = 0; k < operands(node).size(); ++k) {
       const Ref s = operands(node)[k];
-      if (node->is(Ops::Load) && k == 0) {
+      if (reads_anywhere(node) && k == 0) {
         make_whole(s); // which elements is known only later
         continue;
       }
@@ -150,6 +152,23 @@ private:
     return result;
   }
 
+  // The element of a gather's data for each one needed of the result.
+  Positions gathered_positions(Ref node, const Dense& index) {
+    const size_t dim = static_cast<size_t>(node->i(Attr::Dim));
+    const std::vector<int64_t> out = dims_(node->shape);
+    const int64_t extent = dims_(node->src[0]->shape)[dim];
+    int64_t inner = 1;
+    for (size_t i = dim + 1; i < out.size(); ++i) inner *= out[i];
+    Positions result;
+    for (int64_t flat : need_.at(node->id)) {
+      const std::byte* from = index.first() + static_cast<int64_t>(result.size()) * byte_size(index.dtype);
+      const int64_t at = to_int(index.dtype, load_bits(index.dtype, from));
+      const bool inside = at >= 0 && at < extent;
+      result.push_back(inside ? (flat / (out[dim] * inner) * extent + at) * inner + flat % inner : kOutside);
+    }
+    return result;
+  }
+
   // The elements of `node` at `positions`; zero outside.
   Dense fetch(Ref node, const Positions& positions) {
     const Dense& from = values_.at(node->id);
@@ -176,8 +195,8 @@ private:
     const std::vector<int64_t> shape{static_cast<int64_t>(need.size())};
     std::vector<Dense> src;
     for (size_t k = 0; k < operands(node).size(); ++k)
-      src.push_back(node->is(Ops::Load) && k == 0 ? values_.at(node->src[0]->id)
-                                                  : fetch(node->src[k], operand_positions(node, k, need)));
+      src.push_back(reads_anywhere(node) && k == 0 ? values_.at(node->src[0]->id)
+                                                   : fetch(node->src[k], operand_positions(node, k, need)));
     if (node->cls() == OpClass::Movement || node->is(Ops::After)) return src[0];
     if (node->is(Ops::Load)) {
       GatherArgs args{src[0], src[1], {}, {}, 0, describe(node)};
@@ -185,6 +204,7 @@ private:
       if (src.size() > 3) args.alt = src[3];
       return eval_gather(args, shape);
     }
+    if (node->is(Ops::Gather)) return fetch(node->src[0], gathered_positions(node, src[1]));
     if (node->is(Ops::Reduce)) {
       const Dense terms = dense_reshape(src[0], {shape[0], src[0].numel() / std::max<int64_t>(shape[0], 1)});
       return dense_reshape(dense_reduce(reduce_op(node), std::span(&terms, 1), {false, true}), shape);

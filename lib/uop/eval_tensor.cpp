@@ -115,6 +115,8 @@ Dense eval_op(Ref node, std::span<const Dense> src, const std::vector<int64_t>& 
     return dense_reshape(out, shape);
   }
   case OpClass::Memory:
+    if (node->is(Ops::Gather)) return dense_gather(src[0], src[1], static_cast<size_t>(node->i(Attr::Dim)));
+    break;
   case OpClass::Control:
     if (node->is(Ops::After)) return src[0];
     break;

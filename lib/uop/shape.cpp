@@ -222,6 +222,19 @@ std::vector<Ref> load_shape(const Draft& d) {
   return out;
 }
 
+std::vector<Ref> gather_shape(const Draft& d) {
+  const Ref data = d.src[0], index = d.src[1];
+  const int64_t dim = std::get<int64_t>(*d.find(Attr::Dim));
+  if (!is_int(index->dtype)) illegal_node(d.op, std::string("positions are ") + name(index->dtype));
+  bool fits = data->rank() == index->rank() && dim >= 0 && dim < data->rank();
+  for (int64_t i = 0; fits && i < data->rank(); ++i)
+    fits = i == dim || dims_equal(data->shape[static_cast<size_t>(i)], index->shape[static_cast<size_t>(i)]);
+  if (!fits)
+    illegal_node(d.op, "positions " + shape_text(index->shape) + " along dim " + std::to_string(dim) + " do not fit " +
+                           shape_text(data->shape));
+  return copy(index->shape);
+}
+
 std::vector<Ref> iota_shape(const Draft& d) {
   auto attr = [&d](Attr key, int64_t fallback) { return d.find(key) ? std::get<int64_t>(*d.find(key)) : fallback; };
   int64_t rank = attr(Attr::Rank, 1), dim = attr(Attr::Dim, 0);
@@ -256,6 +269,7 @@ std::vector<Ref> infer_shape(const Draft& d) {
   case ShapeRule::Broadcast: return broadcast_all(d, d.src);
   case ShapeRule::Reduce: return reduce_shape(d);
   case ShapeRule::Load: return load_shape(d);
+  case ShapeRule::Gather: return gather_shape(d);
   case ShapeRule::Pick: {
     std::vector<Ref> out = copy(d.src[0]->shape);
     for (Ref s : d.src.subspan(1)) broadcast_into(d, out, s->shape);

@@ -35,6 +35,7 @@ enum class ShapeRule : uint8_t {
   Broadcast,
   Reduce,
   Load,
+  Gather,
   Pick,
   Get,
 };
@@ -196,6 +197,8 @@ Ref bitcast(Ref a, DType dtype);
 Ref make_func(std::string name, Ref body, Refs params = {});
 /// `func` with another body.
 Ref with_body(Ref func, Ref body);
+/// A Param with space=trap.
+inline bool is_trap(Ref x) { return x->is(Ops::Param) && x->s(Attr::Space, "") == "trap"; }
 
 // ---- graph walks (all iterative: a 10,000-node chain is fine) -------------------------------------------------------
 /// Every node reachable from `root`, sources first, each once; deterministic (source order). Does not enter the func of

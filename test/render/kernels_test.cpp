@@ -246,8 +246,7 @@ TEST_P(Kernels, EqualEval) {
       const int64_t vars[] = {-1, e.n, -1};
       alignas(64) char scratch[512];
       ASSERT_LE(scratch_bytes(e.func), int64_t(sizeof scratch));
-      uint32_t status = 0;
-      const KernelArgs args{bufs.data(), vars, scratch, &status};
+      const KernelArgs args{bufs.data(), vars, scratch};
       code[e.func->s(Attr::Name)](&args, 0, 1);
       for (size_t slot = 0; slot < bufs.size(); ++slot)
         EXPECT_EQ(std::memcmp(bufs[slot], expected[slot].data.data(), expected[slot].data.size()), 0)

@@ -55,7 +55,6 @@ struct KernelArgs {
   void* const* bufs;
   const int64_t* vars;
   void* scratch;
-  uint32_t* status;
 };
 using KernelFn = void (*)(const KernelArgs*, int64_t, int64_t);
 
@@ -93,8 +92,7 @@ inline void run_kernel(Ref func, const TargetSpec& spec, std::vector<void*> bufs
   const LoadedCode code(r.compile({&source, 1}, target, 1).image);
   std::vector<char> scratch(size_t(scratch_bytes(func)) + 64);
   auto base = (reinterpret_cast<uintptr_t>(scratch.data()) + 63) & ~uintptr_t{63};
-  uint32_t status = 0;
-  const KernelArgs args{bufs.data(), vars.data(), reinterpret_cast<void*>(base), &status};
+  const KernelArgs args{bufs.data(), vars.data(), reinterpret_cast<void*>(base)};
   code[source.name](&args, begin, end);
 }
 

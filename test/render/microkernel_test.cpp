@@ -50,7 +50,7 @@ Ref fma_peak(Context& ctx, int64_t lanes, int64_t steps) {
 
 /// Seconds of one call, the best of many.
 double best_time(KernelFn f, std::vector<void*> bufs) {
-  const KernelArgs args{bufs.data(), nullptr, nullptr, nullptr};
+  const KernelArgs args{bufs.data(), nullptr, nullptr};
   double best = 1;
   for (int i = 0; i < 30; ++i) {
     const auto start = std::chrono::steady_clock::now();

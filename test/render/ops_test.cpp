@@ -167,7 +167,7 @@ TEST_P(RenderedOps, EqualEval) {
     eval_kernel(c.func, buffers);
     std::vector<void*> bufs;
     for (HostTensor& x : actual) bufs.push_back(x.data.data());
-    const KernelArgs args{bufs.data(), nullptr, nullptr, nullptr};
+    const KernelArgs args{bufs.data(), nullptr, nullptr};
     code[c.func->s(Attr::Name)](&args, 0, 1);
     for (size_t i = 0; i < c.outputs.size(); ++i) expect_equal(c, i, expected[3 + i], actual[3 + i], in);
   }

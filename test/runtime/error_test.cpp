@@ -233,16 +233,39 @@ TEST(RunError, Bindings) {
             "TGR-E101: output 3; the model has 1. See the function's comment in tgrt.h.");
 }
 
-TEST(RunError, IndexOutOfRangeIsReportedAfterTheRun) {
-  TGRT_NEED_CC(affine_bundle());
-  static const float x[4] = {1e9f, 0, 0, 0};
-  EXPECT_EQ(context_error([](tgrt_context* c, tgrt_error* e) {
-              tgrt_set_var(c, "N", 1, e);
-              tgrt_bind_input(c, 0, x, 16, e);
-              return tgrt_run(c, e);
-            }),
-            "TGR-E307: an index read from the inputs is outside its tensor (status 0x1). A Gather or Scatter index in "
-            "the inputs is outside its tensor; the outputs are not valid.");
+TEST(RunError, TrapsAreReportedAfterTheRun) {
+  const std::string code = compile_c(kAffineSource + R"(
+KERNEL(k_trap) {
+  const float *x = a->bufs[0];
+  *(unsigned char *)a->bufs[1] = 0;
+  for (i64 n = 0; n < a->vars[0]; ++n) *(unsigned char *)a->bufs[1] |= x[n * 4] == 1e9f;
+}
+)");
+  TGRT_NEED_CC(code);
+  Context ctx;
+  BundleContents c = affine_model(ctx, code);
+  c.outputs.push_back({"node \"g\" (Gather, opset 13)", DType::Bool, {}});
+  c.traps = 1;
+  c.kernels.push_back({"k_trap", "", Ref(), ctx.index(1), ctx.index(0), ctx.index(0)});
+  c.steps.push_back({2, {{BundleContents::Arg::Kind::Input, 0}, {BundleContents::Arg::Kind::Output, 1}}, "g"});
+  const std::string path = temp_folder() + "/trap.bundle";
+  write_bundle(c, path);
+  tgrt_model* model = nullptr;
+  tgrt_context* context = nullptr;
+  tgrt_error error{};
+  ASSERT_EQ(tgrt_load_file(path.c_str(), nullptr, &model, &error), 0) << error.text;
+  EXPECT_EQ(tgrt_tensor_count(model, TGRT_OUTPUT), 1U);
+  ASSERT_EQ(tgrt_create_context(model, nullptr, &context, &error), 0) << error.text;
+  float x[8] = {1, 0, 0, 0, 1e9f, 0, 0, 0};
+  EXPECT_EQ(tgrt_set_var(context, "N", 2, &error), 0);
+  EXPECT_EQ(tgrt_bind_input(context, 0, x, sizeof x, &error), 0) << error.text;
+  EXPECT_EQ(tgrt_run(context, &error), TGRT_E_INDEX);
+  EXPECT_STREQ(error.text, "TGR-E307: node \"g\" (Gather, opset 13): an index is outside its tensor. The outputs are "
+                           "not valid; an index counts from 0, or from -1 at the end.");
+  x[4] = 2;
+  EXPECT_EQ(tgrt_run(context, &error), 0) << error.text;
+  tgrt_free_context(context);
+  tgrt_free_model(model);
 }
 
 TEST(RunError, ChecksAndOverflow) {

@@ -52,12 +52,11 @@ inline std::string compile_c(const std::string& source, const std::string& flags
 
 inline const std::string kPrelude = R"(
 typedef long i64;
-struct args { void *const *bufs; const i64 *vars; void *scratch; unsigned *status; };
+struct args { void *const *bufs; const i64 *vars; void *scratch; };
 #define KERNEL(name) void name(const struct args *a, i64 begin, i64 end)
 )";
 
-/// y[N,4] = max(x[N,4] * w[4] + b[4], 0) in two kernels over a buffer of N*16 bytes; N = 1..1024. The first kernel sets
-/// the status when an element of x is 1e9.
+/// y[N,4] = max(x[N,4] * w[4] + b[4], 0) in two kernels over a buffer of N*16 bytes; N = 1..1024.
 inline const std::string kAffineSource = kPrelude + R"(
 static const float zero[4] = {0, 0, 0, 0};
 KERNEL(k_scale) {
@@ -66,7 +65,6 @@ KERNEL(k_scale) {
   for (i64 n = begin; n < end; ++n) {
     for (int i = 0; i < 4; ++i) row[i] = x[n * 4 + i] * w[i];
     for (int i = 0; i < 4; ++i) t[n * 4 + i] = row[i];
-    if (x[n * 4] == 1e9f) *a->status = 1;
   }
 }
 KERNEL(k_bias) {

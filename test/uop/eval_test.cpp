@@ -136,6 +136,23 @@ TEST(Eval, MatmulIsAReducedProductOfViews) {
             (Values{23, 50, 50, 113}));
 }
 
+TEST(Eval, GatherTakesAlongOneDim) {
+  Context ctx;
+  const Ref data =
+      ctx.make(Ops::Param, DType::F32, {ctx.index(2), ctx.index(3), ctx.index(2)}, {{Attr::Slot, int64_t{0}}});
+  const Ref at =
+      ctx.make(Ops::Param, DType::I32, {ctx.index(2), ctx.index(2), ctx.index(2)}, {{Attr::Slot, int64_t{1}}});
+  const Ref y = ctx.make(Ops::Gather, DType::F32, {data, at}, {{Attr::Dim, int64_t{1}}});
+  EXPECT_EQ(shape_text(y->shape), "[2,2,2]");
+  const HostTensor x = tensor_of(DType::F32, {2, 3, 2}, {0, 1, 2, 3, -0.0, 5, 6, 7, 8, 9, 10, 11}),
+                   i = tensor_of(DType::I32, {2, 2, 2}, {2, 0, 1, 3, -1, 1, 2, 2});
+  const HostTensor got = eval_expr(y, {{data->id, x}, {at->id, i}}, {});
+  const double want[] = {-0.0, 1, 2, 0, 0, 9, 10, 11};
+  for (int64_t k = 0; k < 8; ++k) EXPECT_EQ(got.at(k), want[k]) << k;
+  EXPECT_TRUE(std::signbit(got.at(0)));
+  EXPECT_THROW(ctx.make(Ops::Gather, DType::F32, {data, at}, {{Attr::Dim, int64_t{2}}}), CompileError);
+}
+
 TEST(Eval, GatherAtTensorLevel) {
   const std::string text =
       "%0 = param i32 4 {slot=0}\n%1 = cast index %0\n%2 = le bool 0 %1\n%3 = load i32 %0 %1 %2 7:i32";

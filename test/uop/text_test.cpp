@@ -131,6 +131,7 @@ std::vector<Ref> one_of_each(Context& c) {
              {{Attr::Kind, str("max")}, {Attr::Axes, std::vector<int64_t>{0}}, {Attr::Keep, int64_t{1}}}),
       load,
       store,
+      c.make(Ops::Gather, DType::F32, {flat, cast(flat, DType::I64)}, {{Attr::Dim, int64_t{0}}}),
       stage,
       c.make(Ops::Pick, DType::F32, {stage, i2}),
       kernel,

@@ -82,6 +82,7 @@ private:
       table.push_back({param->s(Attr::Name, (output ? "output" : "input") + std::to_string(table.size())),
                        param->dtype,
                        {param->shape.begin(), param->shape.end()}});
+      if (is_trap(param)) ++out_.traps;
     }
   }
 

@@ -43,6 +43,7 @@ public:
     add_vars();
     plan_.inputs = put(tensors(in_.inputs));
     plan_.outputs = put(tensors(in_.outputs));
+    plan_.trap_count = narrow(static_cast<size_t>(in_.traps));
     plan_.dims = put(dims_);
     add_checks();
     add_weights(weight_offsets);

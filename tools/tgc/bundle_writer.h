@@ -63,6 +63,7 @@ struct BundleContents {
 
   std::vector<Var> vars; ///< in any order; stored sorted by name, which is the order of `tgrt_kernel_args::vars`
   std::vector<Tensor> inputs, outputs;
+  int traps = 0; ///< the last outputs: bool [] that make the run an error when true, with their name
   std::vector<Check> checks;
   std::vector<Weight> weights;
   std::vector<Buffer> buffers;

@@ -56,12 +56,13 @@ std::map<int64_t, Ref> graph_inputs(Ref root) {
   return inputs;
 }
 
-/// Params of a graph that are stored to, by slot.
+/// Params of a graph that are stored to, by slot; not the traps.
 std::vector<Ref> graph_outputs(Ref root) {
   std::map<int64_t, Ref> outputs;
   for (Ref store : root->src[0]->src) outputs[store->src[0]->i(Attr::Slot)] = store->src[0];
   std::vector<Ref> list;
-  for (const auto& [slot, param] : outputs) list.push_back(param);
+  for (const auto& [slot, param] : outputs)
+    if (!is_trap(param)) list.push_back(param);
   return list;
 }
 

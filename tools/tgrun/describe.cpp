@@ -132,8 +132,13 @@ std::string shapes(const Plan& plan) {
                          "[" + plan.expr(c.left) + ", " + plan.expr(c.right) + "]"),
                    field("because", plan.quoted(c.text))});
   });
-  return vars + ",\n" + tensors(plan, "inputs", plan->inputs) + ",\n" + tensors(plan, "outputs", plan->outputs) +
-         ",\n" + checks;
+  tgrt_table outputs = plan->outputs;
+  outputs.count -= plan->trap_count;
+  const std::string traps = list("traps", plan->trap_count, [&](uint32_t i) {
+    return plan.quoted(plan.rows<tgrt_plan_tensor>(plan->outputs)[outputs.count + i].name);
+  });
+  return vars + ",\n" + tensors(plan, "inputs", plan->inputs) + ",\n" + tensors(plan, "outputs", outputs) + ",\n" +
+         checks + ",\n" + traps;
 }
 
 /// Architecture and CPU features that the code needs.

@@ -44,9 +44,11 @@ private:
   bool assumed_ = false;                ///< `dims_` has changed
   std::map<std::string, size_t> maker_; ///< node that makes each value
   std::vector<Ref> params_;
+  std::vector<std::pair<std::string, Ref>> traps_; ///< the node, and whether its inputs were not valid
 
   Context& ctx() { return *module_.ctx; }
   std::string where(const Node& node, size_t index) const;
+  std::string without_file(const std::string& place) const;
   int64_t opset(const Node& node) const;
   void error(ErrorCode code, std::string place, std::string message, std::string note = "") {
     errors_.error({code, place.empty() ? name_ : std::move(place), std::move(message), std::move(note)});
@@ -71,12 +73,14 @@ std::string Importer::where(const Node& node, size_t index) const { return place
 
 int64_t Importer::opset(const Node& node) const { return opset_of(model_, node); }
 
+/// For texts in a bundle, which is the same whatever its model is called.
+std::string Importer::without_file(const std::string& place) const {
+  return place.starts_with(name_ + ": ") ? place.substr(name_.size() + 2) : place;
+}
+
 /// Adds a node's condition to the table, or reports it.
 void Importer::assume(const tensor::Undecided& condition, const std::string& place) {
-  // The check's text names no file: a bundle is the same whatever its model is called.
-  const std::string& message = condition.all()[0].message;
-  const std::string node = place.starts_with(name_ + ": ") ? place.substr(name_.size() + 2) : place;
-  const DimTable::Outcome outcome = dims_.assume(condition, node + ": " + message);
+  const DimTable::Outcome outcome = dims_.assume(condition, without_file(place) + ": " + condition.all()[0].message);
   assumed_ |= outcome == DimTable::Outcome::Assumed;
   Diagnostic d = condition.all()[0];
   d.where = place;
@@ -290,6 +294,7 @@ void Importer::build(size_t index) {
         tensor::fail(ErrorCode::E207, "the result has rank " + std::to_string(out->rank()) + ", the limit is " +
                                           std::to_string(options_.limits.rank));
     outputs = context.outputs();
+    for (Ref trap : context.traps()) traps_.emplace_back(without_file(where(node, index)), trap);
   });
   for (size_t i = 0; i < outputs.size(); ++i) values_[node.outputs[i]] = outputs[i];
   for (size_t id = first; id < ctx().size(); ++id)
@@ -310,6 +315,11 @@ void Importer::finish() {
                 name(value->dtype));
     Ref param = ctx().make(Ops::Param, value->dtype, value->shape, {{Attr::Slot, slot++}, {Attr::Name, out.name}});
     effects.push_back(ctx().make(Ops::Store, DType::Void, {param, value}));
+  }
+  for (const auto& [node, trap] : traps_) {
+    Ref param = ctx().make(Ops::Param, DType::Bool, Refs(),
+                           {{Attr::Slot, slot++}, {Attr::Name, node}, {Attr::Space, std::string("trap")}});
+    effects.push_back(ctx().make(Ops::Store, DType::Void, {param, trap}));
   }
   errors_.checkpoint();
   Ref sink = ctx().make(Ops::Sink, DType::Void, effects);

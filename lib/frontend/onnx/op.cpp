@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "frontend/elements.h"
+#include "frontend/gather.h"
 #include "uop/diag.h"
 
 namespace tgc::onnx {
@@ -81,6 +82,12 @@ void OpContext::finish() {
   for (size_t i = 0; i < outputs_.size(); ++i)
     if (!outputs_[i] && !node_.outputs[i].empty())
       unsupported("output " + std::to_string(i) + " (\"" + node_.outputs[i] + "\") is not supported");
+}
+
+Ref OpContext::positions(Ref indices, Ref extent) {
+  Ref p = tensor::positions(indices, extent);
+  traps_.push_back(tensor::outside(p, extent));
+  return p;
 }
 
 void OpContext::fail(const std::string& message, const std::string& note) const {

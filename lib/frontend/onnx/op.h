@@ -76,6 +76,11 @@ public:
   /// Axes from attribute `name` before opset `since`, from input i since then; nothing if absent.
   std::optional<std::vector<int64_t>> axes(const char* name, int64_t since, size_t i);
 
+  /// tensor::positions of run-time indices; one outside the extent is an error of the run.
+  Ref positions(Ref indices, Ref extent);
+  /// bool []: true when the node's inputs were not valid.
+  const std::vector<Ref>& traps() const { return traps_; }
+
   [[noreturn]] void fail(const std::string& message, const std::string& note = "") const;
   [[noreturn]] void unsupported(const std::string& message, const std::string& note = "") const;
   void check(bool holds, const std::string& message) const {
@@ -87,7 +92,7 @@ public:
 private:
   const Node& node_;
   int64_t opset_;
-  std::vector<Ref> inputs_, outputs_;
+  std::vector<Ref> inputs_, outputs_, traps_;
   Weights& weights_;
   std::set<std::string> read_;
 };

@@ -147,7 +147,7 @@ void rotary_embedding(OpContext& c) {
     Ref cache = c.in(i);
     if (c.has(3)) {
       c.check(cache->rank() == 2 && c.in(3)->rank() == 2, "caches and position_ids must be matrices");
-      Ref index = reshape(positions(c.in(3), dim(cache, 0)), Dims{one, numel(ctx, c.in(3)->shape)});
+      Ref index = reshape(c.positions(c.in(3), dim(cache, 0)), Dims{one, numel(ctx, c.in(3)->shape)});
       cache = reshape(take(unsqueeze(cache, {0}), index), Dims{dim(c.in(3), 0), dim(c.in(3), 1), dim(cache, 1)});
     }
     c.check(cache->rank() == 3 && cache->dtype == x->dtype,

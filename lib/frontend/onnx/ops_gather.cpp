@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Operators that read or write at positions given as data. Each is brought to `take` or `put` over [batch, extent,
-// rest]. Run-time indices outside their extent read 0 and write nothing; ones known at import are an error.
+// rest]. Indices outside their extent read 0, write nothing and make the run an error; ones known at import are errors.
 #include <algorithm>
 
 #include "frontend/gather.h"
@@ -41,12 +41,14 @@ void gather(OpContext& c) {
   check_indices(c, indices);
   int64_t axis = normalize_axis(c.attr("axis", 0), x->rank());
   Dims shape = join({range_of(x->shape, 0, axis), dims_of(indices), range_of(x->shape, axis + 1, x->rank())});
-  if (std::optional<std::vector<int64_t>> known = known_positions(c, 1, dim(x, axis)))
+  std::optional<std::vector<int64_t>> known = known_positions(c, 1, dim(x, axis));
+  if (known)
     if (Ref y = take_known(x, axis, *known)) return c.out(reshape(y, shape));
   Context& ctx = c.ctx();
   Ref batch = numel(ctx, range_of(x->shape, 0, axis)), rest = numel(ctx, range_of(x->shape, axis + 1, x->rank()));
   Ref data = reshape(x, Dims{batch, dim(x, axis), rest});
-  Ref index = reshape(positions(indices, dim(x, axis)), Dims{ctx.index(1), numel(ctx, indices->shape)});
+  Ref at = known ? positions(indices, dim(x, axis)) : c.positions(indices, dim(x, axis));
+  Ref index = reshape(at, Dims{ctx.index(1), numel(ctx, indices->shape)});
   c.out(reshape(take(data, index), shape));
 }
 
@@ -79,18 +81,19 @@ void gather_elements(OpContext& c) {
   Dims used = dims_of(indices);
   used[static_cast<size_t>(axis)] = dim(x, axis);
   Ref data = rows_along(shrink(x, Dims(used.size(), c.ctx().index(0)), used), axis);
-  Ref y = take(unsqueeze(data, {2}), rows_along(positions(indices, dim(x, axis)), axis));
+  Ref y = take(unsqueeze(data, {2}), rows_along(c.positions(indices, dim(x, axis)), axis));
   c.out(from_rows(squeeze(y, {2}), dims_of(indices), axis));
 }
 
 /// Tuples of k positions in the last dim of `indices`, as one row-major position in `extents`. A component outside its
 /// extent makes the position -1, which matches nothing.
-Ref linear_positions(Context& ctx, Ref indices, const Dims& extents) {
+Ref linear_positions(OpContext& c, Ref indices, const Dims& extents) {
+  Context& ctx = c.ctx();
   int64_t last = indices->rank() - 1;
   Ref linear, valid;
   for (size_t k = 0; k < extents.size(); ++k) {
     Ref part = shrink_axis(indices, last, ctx.index(static_cast<int64_t>(k)), ctx.index(1));
-    Ref p = positions(squeeze(part, {last}), extents[k]);
+    Ref p = c.positions(squeeze(part, {last}), extents[k]);
     Ref extent = broadcast_to(to(extents[k], DType::I64), p->shape);
     Ref inside = elementwise(Ops::And, {elementwise(Ops::Le, {full_like(p, 0), p}), elementwise(Ops::Lt, {p, extent})});
     linear = linear ? add(mul(linear, extent), p) : p;
@@ -119,7 +122,7 @@ void gather_nd(OpContext& c) {
        rest = range_of(x->shape, batch + k, x->rank());
   Ref b = numel(ctx, batches);
   Ref index =
-      reshape(linear_positions(ctx, indices, extents), Dims{b, numel(ctx, range_of(indices->shape, batch, inner))});
+      reshape(linear_positions(c, indices, extents), Dims{b, numel(ctx, range_of(indices->shape, batch, inner))});
   Ref y = take(reshape(x, Dims{b, numel(ctx, extents), numel(ctx, rest)}), index);
   c.out(reshape(y, join({range_of(indices->shape, 0, inner), rest})));
 }
@@ -145,7 +148,7 @@ void scatter_elements(OpContext& c) {
   for (int64_t i = 0; i < x->rank(); ++i)
     if (i != axis) more[static_cast<size_t>(i)] = dim_sub(dim(x, i), dim(indices, i));
   for (Ref m : more) c.check(m->hi >= 0, "indices reach outside the data");
-  Ref index = pad_with(positions(indices, dim(x, axis)), none, more, c.ctx().constant_int(DType::I64, -1));
+  Ref index = pad_with(c.positions(indices, dim(x, axis)), none, more, c.ctx().constant_int(DType::I64, -1));
   Ref rows = unsqueeze(rows_along(pad(updates, none, more), axis), {2});
   Ref y = put(unsqueeze(rows_along(x, axis), {2}), rows_along(index, axis), rows, scatter_kind(c));
   c.out(from_rows(squeeze(y, {2}), dims_of(x), axis));
@@ -161,7 +164,7 @@ void scatter_nd(OpContext& c) {
           "updates " + shape_text(updates->shape) + " do not fit indices " + shape_text(indices->shape) + " and data " +
               shape_text(x->shape));
   Ref one = ctx.index(1), count = numel(ctx, range_of(indices->shape, 0, inner)), r = numel(ctx, rest);
-  Ref index = reshape(linear_positions(ctx, indices, extents), Dims{one, count});
+  Ref index = reshape(linear_positions(c, indices, extents), Dims{one, count});
   Ref y =
       put(reshape(x, Dims{one, numel(ctx, extents), r}), index, reshape(updates, Dims{one, count, r}), scatter_kind(c));
   c.out(reshape(y, x->shape));

@@ -117,10 +117,11 @@ Ref lower_access(Ref kernel) {
     if (access && !is_const(src[1]->shape.back(), 1)) {
       int64_t rank = src[1]->rank();
       Ref iota = ctx.make(Ops::Iota, DType::Index, {src[1]->shape.back()}, {{Attr::Dim, rank - 1}, {Attr::Rank, rank}});
-      if (coefficient(src[1], iota) == 1) {
+      std::pair<Ref, Ref> first_lane[] = {{iota, ctx.index(0)}};
+      Ref first = coefficient(src[1], iota) == 1 ? simplify(substitute(src[1], first_lane)) : src[1];
+      if (first->rank() == 0 || is_const(first->shape.back(), 1)) { // else a loaded position differs between lanes
         attrs.push_back({Attr::Lanes, *dim_int(src[1]->shape.back())});
-        std::pair<Ref, Ref> first_lane[] = {{iota, ctx.index(0)}};
-        src[1] = simplify(substitute(src[1], first_lane));
+        src[1] = first;
       }
     }
     lowered[node->id] = access ? ctx.make(node->op, node->dtype, src, attrs) : ctx.with_src(node, src);

@@ -93,7 +93,7 @@ int64_t content(const Poly& p) {
   int64_t g = 0;
   for (const Term& t : p.terms())
     if (!t.atoms.empty()) g = gcd(Term{{}, g}, Term{{}, t.coefficient}).coefficient;
-  return g;
+  return g == 0 ? 1 : g;
 }
 
 /// Terms only; every coefficient and the constant multiplied by 1/g, rounded down.
