@@ -51,6 +51,10 @@ bool is_constant_call(Ref call) { return call->src[1]->is(Ops::Weight); }
 
 Ref mark_constants(Ref plan) {
   Context& ctx = *plan->ctx;
+  const auto writers = [&](Ref storage) {
+    const Refs calls = plan->src[0]->src;
+    return std::count_if(calls.begin(), calls.end(), [&](Ref call) { return call->src[1] == storage; });
+  };
   std::vector<std::pair<Ref, Ref>> replaced;
   std::vector<Ref> calls;
   for (Ref call : plan->src[0]->src) {
@@ -59,7 +63,7 @@ Ref mark_constants(Ref plan) {
       for (const auto& [from, to] : replaced)
         if (s == from) s = to;
     Ref changed = ctx.make(Ops::Call, DType::Void, src);
-    if (folds(changed)) {
+    if (folds(changed) && writers(call->src[1]) == 1) {
       char key[32];
       std::snprintf(key, sizeof key, "fold/%016llx", static_cast<unsigned long long>(changed->hash));
       Ref weight = ctx.make(Ops::Weight, src[1]->dtype, src[1]->shape, {{Attr::Key, std::string(key)}});

@@ -15,6 +15,7 @@
 #include "rewrite/rewrite.h"
 #include "schedule/kernelize.h"
 #include "schedule/movement.h"
+#include "schedule/parts.h"
 #include "uop/diag.h"
 
 namespace tgc {
@@ -374,7 +375,7 @@ private:
       for (Use& use : s.uses) use.value = load(s.storage, use.at);
     }
     for (Ref store : root_->src[0]->src) add_copy(store, kernels);
-    return make_plan(root_, kernels);
+    return make_plan(root_, make_in_place(kernels));
   }
 
   /// A store of a leaf, or a second store of one value, is a kernel that copies.

@@ -128,6 +128,22 @@ struct Graph {
     Ref e = unary(Ops::Exp, x - column(reduce(x, "max", {1}), x));
     return binary(Ops::Div, e, column(reduce(e, "add", {1}), e));
   }
+  /// a over b along `axis` of two matrices
+  Ref concat(Ref a, Ref b, size_t axis) {
+    std::vector<Ref> none(2, ctx.index(0)), after_a = none, before_b = none;
+    after_a[axis] = b->shape[axis], before_b[axis] = a->shape[axis];
+    const auto padded = [&](Ref x, std::vector<Ref> lo, const std::vector<Ref>& hi) {
+      lo.insert(lo.end(), hi.begin(), hi.end());
+      return move(Ops::Pad, x, lo);
+    };
+    const Ref first = padded(a, none, after_a), second = padded(b, before_b, none);
+    std::vector<Ref> line(2, ctx.index(1)), shape(first->shape.begin(), first->shape.end());
+    line[axis] = shape[axis];
+    const Ref at = move(Ops::Expand, move(Ops::Reshape, ctx.make(Ops::Iota, DType::Index, {shape[axis]}), line), shape);
+    std::vector<Ref> ones(2, ctx.index(1));
+    const Ref end = move(Ops::Expand, move(Ops::Reshape, a->shape[axis], ones), shape);
+    return where(lt(at, end), first, second);
+  }
   Graph& output(Ref value) {
     Ref out = param({value->shape.begin(), value->shape.end()}, value->dtype);
     stores.push_back(ctx.make(Ops::Store, DType::Void, {out, value}));
@@ -237,6 +253,25 @@ TEST(Schedule, ConstantsOfASymbolicDimAreNotFolded) {
   g.output(x + g.row(binary(Ops::Div, w, size), x));
   Ref plan = mark_constants(rangeify(g.done().root));
   for (Ref call : plan->src[0]->src) EXPECT_FALSE(is_constant_call(call));
+}
+
+TEST(Schedule, ConcatenationsAreMadeInPlace) {
+  for (const size_t axis : {0U, 1U}) {
+    Graph g;
+    Ref x = g.param({32, 8}), a = g.matmul(x, g.param({8, 32})), b = g.matmul(x, g.param({8, 32}));
+    Ref c = g.concat(a, b, axis), y = g.matmul(c, g.param({c->shape[1], g.ctx.index(16)}));
+    const size_t kernels = check(g.output(y).output(a + g.full(1, a->shape)));
+    EXPECT_EQ(kernels, axis == 0 ? 4U : 6U)
+        << "rows: two products in place, no copy; columns are copied: axis " << axis;
+  }
+  Graph g; // a block that appends: all of it in one buffer
+  Ref x = g.param({32, 32}), all = x;
+  for (int i = 0; i < 3; ++i)
+    all = g.concat(all, g.matmul(g.move(Ops::Shrink, all, {4, 0, 28, 32}), g.param({32, 32})), 0);
+  EXPECT_EQ(check(g.output(g.matmul(all, g.param({32, 4})))), 5U); // one copy of x, three products, the last one
+  Graph h;                                                         // of symbolic length
+  Ref n = h.ctx.var("n", 1, 64), s = h.param({n, h.ctx.index(32)}), t = h.matmul(s, h.param({32, 32}));
+  EXPECT_EQ(check(h.output(h.matmul(h.concat(t, unary(Ops::Neg, s), 0), h.param({32, 4}))), {{"n", 5}}), 3U);
 }
 
 TEST(Schedule, CopiesAndSecondStores) {

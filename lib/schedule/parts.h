@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "schedule/kernelize.h"
+
+namespace tgc {
+
+/// `kernels`, in their order, with concatenations made in place: a kernel that chooses between values by where its own
+/// loop stands becomes one kernel for each part, and a buffer that a part only copies lies in the result from the
+/// start. Kernels of constants alone stay whole, so that they can be folded.
+std::vector<KernelDraft> make_in_place(const std::vector<KernelDraft>& kernels);
+
+} // namespace tgc
