@@ -45,7 +45,7 @@ Ref add_constant(Module& module, const std::string& name, const ConstantData& te
   entry.file = data.path;
   entry.offset = data.offset;
   entry.owner = data.owner;
-  entry.hash = hash_bytes(data.bytes);
+  entry.hash = tensor.hash != 0 ? tensor.hash : hash_bytes(data.bytes);
   std::string key = name + "@" + hex(entry.hash);
   module.weights.emplace(key, entry);
   return ctx.make(Ops::Weight, dtype, shape, {{Attr::Key, key}});

@@ -14,6 +14,7 @@ struct ConstantData {
   DType dtype;
   std::vector<int64_t> dims;
   FileBytes data;
+  uint64_t hash = 0; ///< of data, as hash_bytes gives it; 0: not known
 };
 
 /// `tensor` as a node: a scalar constant broadcast to its dims when it has one element or few and equal ones, else a

@@ -10,8 +10,8 @@
 
 namespace tgc {
 
-/// An import that has started again this often does not end.
-constexpr int kMaxDimRounds = 64;
+/// An import that has started again this often does not end. A chain of windows takes one round for each.
+constexpr int kMaxDimRounds = 128;
 
 /// The symbolic dims of one model, and what its graph has been found to demand of them. Builders throw
 /// tensor::Undecided; `assume` turns each such condition into fewer or narrower dims, under which the importer starts

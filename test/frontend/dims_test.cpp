@@ -188,6 +188,20 @@ TEST(Dims, WhatNoOneDimSettlesIsAnError) {
   EXPECT_EQ(checks(onnx(nodes, inputs, options)), Lines{});
 }
 
+TEST(Dims, ConditionsWithoutEndAreAnError) {
+  std::vector<Wire> nodes;
+  for (int i = 0; i < kMaxDimRounds + 1; ++i)
+    nodes.push_back(pool(i == 0 ? "x" : "v" + std::to_string(i), "v" + std::to_string(i + 1), 2, 1));
+  nodes.push_back(node({"Relu", {"v" + std::to_string(nodes.size())}, {"y"}}));
+  const std::vector<Wire> inputs = {value_info("x", 1, {1, 1, "h", 300})};
+  EXPECT_EQ(
+      errors([&] { onnx(nodes, inputs); }),
+      "m.onnx: error TGC-E207: the conditions on symbolic dims have no end\n  note: pin the dims: --dim NAME=VALUE");
+  ImportOptions options;
+  options.dims["h"] = {256, 512};
+  EXPECT_EQ(checks(onnx(nodes, inputs, options)), Lines{});
+}
+
 TEST(Dims, ChecksReadBackFromText) {
   const Module m = json(input("p", R"(["a"])") + "," + input("q", R"(["b"])"), kAdd);
   const std::string text = print(m);

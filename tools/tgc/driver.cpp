@@ -108,6 +108,20 @@ Exit emit(Compilation& c, const Options& options, CompileOptions& compile) {
   return Exit::Ok;
 }
 
+/// "-v": what the graph demands of its dims, which is checked at run time.
+void print_checks(const Compilation& c) {
+  const auto text = [](Ref dim) {
+    const std::string shape = shape_text(std::vector<Ref>{dim});
+    return shape.substr(1, shape.size() - 2);
+  };
+  for (Ref s : c.module.root->src.subspan(1)) {
+    if (!s->is(Ops::Check)) continue;
+    const Ref condition = s->src[0];
+    std::fprintf(stderr, "dim       %s %s %s  for %s\n", text(condition->src[0]).c_str(),
+                 condition->is(Ops::Eq) ? "=" : "<=", text(condition->src[1]).c_str(), s->s(Attr::Why).c_str());
+  }
+}
+
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 /// "-v" lines: what a stage made and how long it took.
@@ -159,6 +173,7 @@ Exit run_tgc(const Options& options) {
   check_names(options, pass_names(), rule_names(c.target));
   progress.stage("import", std::to_string(toposort(c.module.root).size()) + " nodes, " +
                                std::to_string(c.module.weights.size()) + " weights");
+  if (options.verbosity > 0) print_checks(c);
   if (!options.emit.empty() || !options.stop_after.empty()) return emit(c, options, compile);
   Verifier verifier(c, options.verify, compile);
   run_pipeline(c, compile);

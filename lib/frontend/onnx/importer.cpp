@@ -24,12 +24,19 @@ constexpr size_t kListed = 50; // unsupported nodes listed one by one; the rest 
 
 class Importer {
 public:
-  Importer(Model& model, const FileBytes& file, std::string name, const ImportOptions& options, DimTable& dims)
-      : model_(model), options_(options), name_(std::move(name)), weights_{&module_, file, options.folder, {}},
-        dims_(dims) {
+  /// What outlives one attempt: the model, what is known of its dims, what was read of its weights.
+  struct Source {
+    Model model;
+    const FileBytes& file;
+    DimTable dims;
+    WeightCache weights = {};
+  };
+  Importer(Source& source, std::string name, const ImportOptions& options)
+      : model_(source.model), options_(options), name_(std::move(name)),
+        weights_{&module_, source.file, options.folder, &source.weights}, dims_(source.dims) {
     module_.source = name_;
   }
-  /// Nothing: `dims` has changed.
+  /// Nothing: the table of dims has changed.
   std::optional<Module> run();
 
 private:
@@ -350,11 +357,9 @@ namespace tgc {
 
 Module import_onnx(const FileBytes& file, const std::string& name, const ImportOptions& options) {
   try {
-    onnx::Model model = onnx::read_model(file.bytes);
-    DimTable dims(options.dims);
+    onnx::Importer::Source source{onnx::read_model(file.bytes), file, DimTable(options.dims)};
     for (int round = 0; round < kMaxDimRounds; ++round)
-      if (std::optional<Module> module = onnx::Importer(model, file, name, options, dims).run())
-        return std::move(*module);
+      if (std::optional<Module> module = onnx::Importer(source, name, options).run()) return std::move(*module);
     tensor::fail(ErrorCode::E207, "the conditions on symbolic dims have no end", "pin the dims: --dim NAME=VALUE");
   } catch (const CompileError& e) { // errors of the file as a whole carry no place
     std::vector<Diagnostic> all = e.all();

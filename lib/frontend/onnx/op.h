@@ -15,12 +15,17 @@
 
 namespace tgc::onnx {
 
+/// What an import that starts again need not do again.
+struct WeightCache {
+  std::map<std::string, FileBytes> opened;                        ///< external files, by location
+  std::map<std::pair<const std::byte*, size_t>, uint64_t> hashes; ///< of ranges of these and of the model's file
+};
 /// Where the model's bytes and weights come from and go to.
 struct Weights {
   Module* module;
-  FileBytes file;                          ///< the model's own bytes
-  std::string folder;                      ///< of external data
-  std::map<std::string, FileBytes> opened; ///< external files, by location
+  FileBytes file;     ///< the model's own bytes
+  std::string folder; ///< of external data
+  WeightCache* cache;
 };
 /// The tgc type of an ONNX element type. errors: E205.
 DType dtype_of(int32_t type);

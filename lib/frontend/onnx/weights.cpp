@@ -69,7 +69,7 @@ uint64_t checked_size(const std::string& name, const std::vector<int64_t>& dims,
 /// The external file's bytes; its path must stay in the model's folder once links are resolved.
 const FileBytes& open_external(Weights& weights, const Tensor& t) {
   namespace fs = std::filesystem;
-  if (auto found = weights.opened.find(t.location); found != weights.opened.end()) return found->second;
+  if (auto found = weights.cache->opened.find(t.location); found != weights.cache->opened.end()) return found->second;
   std::error_code error;
   fs::path folder = fs::canonical(weights.folder.empty() ? "." : weights.folder, error);
   if (error) bad_external(t, "has no folder: " + weights.folder + " cannot be opened", "name the folder it lies in");
@@ -80,7 +80,7 @@ const FileBytes& open_external(Weights& weights, const Tensor& t) {
   if (error || end != folder.end())
     bad_external(t, "leaves the model's folder", "external data must lie in the model's folder");
   if (!fs::is_regular_file(path, error)) bad_external(t, "is not a file", "put the file beside the model");
-  return weights.opened.emplace(t.location, open_bytes(path.string())).first->second;
+  return weights.cache->opened.emplace(t.location, open_bytes(path.string())).first->second;
 }
 
 FileBytes external_bytes(Weights& weights, const Tensor& t) {
@@ -133,7 +133,11 @@ Ref constant(Weights& weights, const Tensor& t) {
     tensor::fail(ErrorCode::E204, "tensor \"" + t.name + "\" of type " + type_name(t.type) + " and shape " +
                                       shape_text(tensor::index_dims(*weights.module->ctx, t.dims)) + " needs " +
                                       std::to_string(size) + " bytes, has " + std::to_string(data.bytes.size()));
-  return add_constant(*weights.module, t.name, {dtype, t.dims, data});
+  if (data.path.empty()) return add_constant(*weights.module, t.name, {dtype, t.dims, data});
+  uint64_t& hash = weights.cache->hashes[{data.bytes.data(), data.bytes.size()}];
+  Ref value = add_constant(*weights.module, t.name, {dtype, t.dims, data, hash});
+  if (value->is(Ops::Weight)) hash = weights.module->weights.at(value->s(Attr::Key)).hash;
+  return value;
 }
 
 } // namespace tgc::onnx
