@@ -198,6 +198,26 @@ TEST(Accuracy, Pow) {
   }
 }
 
+TEST(Accuracy, PowOfAConstantExponent) {
+  const double values[] = {0, -0.0, 1, -1, 2.5, -2.5, INFINITY, -INFINITY, NAN, 1e-30, 1e30, 3e38, 1e-44, 0.1, -7};
+  for (const double y : {0.0, 1.0, 2.0, 3.0, -1.0, 0.5, -0.5, 4.0}) {
+    Context ctx;
+    const Ref x = ctx.make(Ops::Param, DType::F32, {}, {{Attr::Slot, int64_t{0}}});
+    const Ref power = lower(binary(Ops::Pow, x, ctx.constant(DType::F32, y)), basic_target(true));
+    EXPECT_EQ(toposort(power).size() < 20, y != -0.5 && y != 4) << y;
+    std::vector<float> in(kBlock);
+    for (size_t i = 0; i < in.size(); ++i)
+      in[i] = static_cast<float>(values[i % std::size(values)] * (1 + static_cast<double>(i / 15) * 0.01));
+    ArrayEval eval(kBlock);
+    eval.bind(x, in.data());
+    for (int i = 0; i < kBlock; ++i) {
+      const double got = to_double(DType::F32, eval.at(power, i)),
+                   want = std::pow(static_cast<double>(in[static_cast<size_t>(i)]), y);
+      EXPECT_LE(ulps(static_cast<float>(got), want), 1.5) << in[static_cast<size_t>(i)] << "^" << y;
+    }
+  }
+}
+
 TEST(Accuracy, ModIsExact) {
   for (const bool fma : {true, false}) {
     const Worst single = scan_pairs<float>(Ops::Mod, DType::F32, fma, 6, [](float got, float x, float y) {

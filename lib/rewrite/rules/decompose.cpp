@@ -215,6 +215,8 @@ const PatternMatcher& decompose_transcendental() {
           {"erf", wide(op(Ops::Erf, {X})), [](Match& m) { return erf_of(m[X]); }},
           {"sin", wide(op(Ops::Sin, {X})), [](Match& m) { return sin_of(m[X]); }},
           {"cos", wide(op(Ops::Cos, {X})), [](Match& m) { return cos_of(m[X]); }},
+          {"pow-by-constant", wide(op(Ops::Pow, {X, cst(Y)})),
+           [](Match& m) { return pow_by_constant(m[X], *const_float(m[Y])); }},
           {"pow", wide(op(Ops::Pow, {X, Y})), [](Match& m) { return pow_of(m[X], m[Y], has_fma(m)); }},
       },
       kSameValue | kApproximate);

@@ -92,6 +92,16 @@ Double2 product(Ref a, Ref b, bool fma) {
 }
 } // namespace real
 
+Ref pow_by_constant(Ref x, double y) {
+  if (y == 0) return const_like(x, 1);
+  if (y == 1) return x;
+  if (y == 2) return x * x;
+  if (y == 3) return x * x * x; // rounds twice
+  if (y == -1) return div(const_like(x, 1), x);
+  if (y != 0.5) return {};
+  return where(is(x, -kInf), const_like(x, kInf), unary(Ops::Sqrt, x + 0.0)); // C: no -0, and pow(-inf, 0.5) is inf
+}
+
 Ref pow_of(Ref x, Ref y, bool fma) {
   const Ref ax = unary(Ops::Abs, x), zero = const_like(x, 0), one = const_like(x, 1), inf = const_like(x, kInf);
   Ref m = x->dtype == DType::F64 ? magnitude_f64(ax, y, fma) : magnitude_f32(ax, y);

@@ -17,6 +17,8 @@ Ref sin_of(Ref x);
 Ref cos_of(Ref x);
 /// All x, y. `fma`: the target has Fma (its sums may then be contracted), else it has not (they may not).
 Ref pow_of(Ref x, Ref y, bool fma);
+/// pow(x, y) for the y that one root, quotient or few products serve; else null.
+Ref pow_by_constant(Ref x, double y);
 
 namespace real {
 // Building blocks on f32 and f64 expressions.
