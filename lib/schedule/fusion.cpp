@@ -16,6 +16,8 @@ constexpr double kStageBytes = 32 << 10; // a staged row must stay in L1
 
 Fusion default_fusion(const FusionQuery& q) {
   if (q.reduces && q.in_reduce) return Fusion::Realize; // a matmul or convolution deserves its own tiled kernel
+  // In a loop of another kernel, or twice in one, it would keep that kernel from tiling.
+  if (q.contracts && (q.hoisted || q.uses > 1)) return Fusion::Realize;
   if (q.reads > kMaxReads) return Fusion::Realize;
   double extra = q.evaluations / (q.elements > 0 ? q.elements : 1) - 1;
   if (extra * q.cost < kRecompute) return Fusion::Inline;

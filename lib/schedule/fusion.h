@@ -24,6 +24,8 @@ struct FusionQuery {
   double reads;             ///< loads of one element\'s computation, likewise
   bool reduces;             ///< computing it runs a reduction (those below a broadcast aside: they run elsewhere)
   bool in_reduce;           ///< some use lies inside a reduction whose range its index depends on
+  bool contracts;           ///< that reduction is a sum of products
+  bool hoisted;             ///< it is used in more loops than it depends on
   double stage_bytes;       ///< scratch bytes if staged; negative if it cannot be
   double stage_evaluations; ///< elements computed if staged
 };

@@ -357,6 +357,9 @@ void apply_stage(OptKernel& k, const Opt& opt, const std::vector<Ref>& axes) {
   for (Ref r : s.load->ranges)
     require(listed(s, r) ? r->i(Attr::Id) > at : r->i(Attr::Id) <= at, opt,
             "the index depends on an axis inside " + std::to_string(at) + " that is not listed, or the reverse");
+  for (Ref r : s.load->ranges)
+    require(listed(s, r) || (r->s(Attr::Axis) != "upcast" && r->s(Attr::Axis) != "lane"), opt,
+            "the index depends on a register or lane axis that is not listed");
   for (Ref node : toposort(k.func)) slots += node->is(Ops::Buffer) ? 1 : 0;
   Ref buffer =
       ctx.make(Ops::Buffer, s.load->dtype, {s.size}, {{Attr::Slot, slots}, {Attr::Space, std::string("scratch")}});

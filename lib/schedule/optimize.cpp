@@ -3,9 +3,9 @@
 // merge axes that nothing distinguishes; find the lane axis (unit stride in the store, cheap in the loads); if the
 // kernel is a contraction (a sum of products), find the row axis (one operand is reused along it) and size the register
 // tile so that rows x vectors + vectors + 1 fit the register file; put the loop that walks the constant operand's
-// panels outermost, pack that operand in the order it is read, unroll the innermost reduction, divide the outermost
-// axis among threads. Rows of softmax and friends get lanes on each of their loops. Not here: cache blocking beyond one
-// level, packing of run-time operands, search.
+// panels outermost, pack that operand in the order it is read, copy a run-time operand that lies across the lanes to
+// scratch a panel at a time, unroll the innermost reduction, divide the outermost axis among threads. Rows of softmax
+// and friends get lanes on each of their loops. Not here: cache blocking beyond one level, search.
 #include "schedule/optimize.h"
 
 #include <algorithm>
@@ -22,6 +22,7 @@ constexpr int64_t kMaxRows = 16;          // register rows of a tile
 constexpr int64_t kMaxUnrolled = 16;      // reduction steps repeated in the code
 constexpr double kVectorLoad = 0.1;       // cost of a contiguous load beside a multiply-add that reuses it
 constexpr double kGatedBroadcast = 0.3;   // the same of a scalar load that may be off
+constexpr double kStagedElement = 1.5;    // the same of copying an element to scratch
 constexpr int64_t kMinChunks = 4;         // chunks that the outermost loop must offer, else a wider one goes there
 constexpr double kThreadWork = 64 * 1024; // operations below which a launch costs more than it saves
 
@@ -122,7 +123,10 @@ private:
       for (Ref load : contraction_loads()) {
         std::optional<int64_t> c = coefficient(load->src[1], axis);
         bool moves = depends(load->src[1], axis) || (load->src.size() > 2 && depends(load->src[2], axis));
-        cost += !moves ? (load->src.size() > 2 ? kGatedBroadcast : 0) : c == 1 || is_constant(load) ? kVectorLoad : v;
+        if (!moves)
+          cost += load->src.size() > 2 ? kGatedBroadcast : 0;
+        else
+          cost += c == 1 || is_constant(load) ? kVectorLoad : std::min(v, kVectorLoad + staging_cost(axis));
       }
       for (Ref r : contraction_->src.subspan(1)) reduced *= upper(r);
       if (!unit_stride(root, axis)) cost += 2 * v / reduced;
@@ -131,6 +135,18 @@ private:
       if (!lane || cost < best) lane = axis, best = cost;
     }
     return lane && best < static_cast<double>(vector()) ? lane : Ref();
+  }
+
+  /// For each multiply-add of a vector along `lane`: that of copying an operand's panel, read again for each row.
+  double staging_cost(Ref lane) const {
+    const double v = static_cast<double>(vector());
+    const Ref row = may_stage_ ? row_axis(lane) : Ref();
+    const bool has_panels = extent(lane) == 0 || extent(lane) > 2 * vector();
+    return row && has_panels ? kStagedElement * v / upper(row) : v;
+  }
+  /// A run-time operand that lies across the lanes.
+  bool wants_stage(Ref load, Ref lane) const {
+    return depends(load->src[1], lane) && coefficient(load->src[1], lane) != 1 && !is_constant(load);
   }
 
   bool is_constant(Ref load) const {
@@ -147,7 +163,7 @@ private:
   void vectorize() {
     if (Ref lane = lane_axis()) {
       if (contraction_)
-        tile(lane);
+        tile_and_stage(lane);
       else
         split_lane(lane, vector());
     }
@@ -219,8 +235,44 @@ private:
     return out;
   }
 
+  /// Tiles; where operands lie across the lanes, walks panels of lanes outside of the rows and copies each to scratch.
+  void tile_and_stage(Ref lane) {
+    std::vector<int64_t> slots;
+    for (Ref load : contraction_loads())
+      if (wants_stage(load, lane) && load->src[0]->is(Ops::Param)) slots.push_back(load->src[0]->i(Attr::Slot));
+    const OptKernel saved = k_;
+    const size_t count = opts_.size();
+    tile(lane, !slots.empty());
+    for (const int64_t slot : slots) {
+      if (stage_panel(slot)) continue;
+      k_ = saved;
+      opts_.resize(count);
+      may_stage_ = false;
+      look();
+      if (const Ref other = lane_axis()) tile(other, false);
+      return;
+    }
+  }
+
+  /// Copies what the loops inside the one over panels read of `slot`, lanes last.
+  bool stage_panel(int64_t slot) {
+    int64_t panel = -1;
+    std::vector<int64_t> order, lanes;
+    for (size_t i = 0; i < axes_.size(); ++i)
+      if (slot_depends(slot, axes_[i]) && is_output(axes_[i]) && axes_[i]->s(Attr::Axis) == "loop")
+        panel = static_cast<int64_t>(i);
+    for (int64_t i = panel + 1; i < static_cast<int64_t>(axes_.size()); ++i) {
+      const Ref axis = axes_[static_cast<size_t>(i)];
+      if (slot_depends(slot, axis)) (axis->s(Attr::Axis) == "lane" ? lanes : order).push_back(i);
+    }
+    std::vector<int64_t> args = {slot, panel};
+    args.insert(args.end(), order.begin(), order.end());
+    args.insert(args.end(), lanes.begin(), lanes.end());
+    return panel >= 0 && attempt(Opt::Kind::Stage, args);
+  }
+
   /// The register tile of a contraction: `rows` x `vectors` accumulators.
-  void tile(Ref lane) {
+  void tile(Ref lane, bool panels_outside) {
     Ref row = row_axis(lane);
     int64_t v = vector(), n = extent(lane), vectors = 1;
     if (n >= 2 * v && (n % (2 * v) == 0 || n >= 6 * v)) vectors = 2;
@@ -240,13 +292,14 @@ private:
         row_at = -1;
       }
     }
-    if (row_at >= 0 && is_plain(axes_[static_cast<size_t>(row_at)])) order_row_loop(axes_[static_cast<size_t>(row_at)]);
+    if (row_at >= 0 && is_plain(axes_[static_cast<size_t>(row_at)]))
+      order_row_loop(axes_[static_cast<size_t>(row_at)], panels_outside);
   }
 
   /// Puts the loop over row blocks outermost or innermost of the output loops, whichever reads less again: outermost,
   /// every row block reads the lanes' operand once more; innermost, every other block reads the rows' operand once
   /// more.
-  void order_row_loop(Ref row) {
+  void order_row_loop(Ref row, bool panels_outside) {
     double outermost = upper(row), innermost = 1;
     for (Ref axis : axes_)
       if (is_output(axis) && !(axis == row) && axis->s(Attr::Axis) == "loop") innermost *= upper(axis);
@@ -257,6 +310,7 @@ private:
       else
         outermost *= bytes;
     }
+    if (panels_outside) outermost = innermost + 1;
     std::vector<int64_t> order;
     int64_t at = position(row), last = at;
     for (size_t i = 0; i < axes_.size(); ++i)
@@ -357,7 +411,7 @@ private:
 
   const TargetInfo& target_;
   const std::vector<bool>& constant_;
-  bool reorder_;
+  bool reorder_, may_stage_ = true;
   OptKernel k_;
   std::vector<Opt> opts_;
   std::vector<Ref> axes_, loads_, stores_, closed_;

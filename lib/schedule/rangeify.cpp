@@ -25,6 +25,7 @@ namespace {
 struct Use {
   Position at;
   std::vector<Ref> ambient;
+  bool hoisted = false; ///< it is read in more loops than it, or what it is for, depends on
   std::vector<size_t> source_use = {};
   std::vector<Ref> reduce_ranges = {};
   Ref gathered = {}; ///< Gather: the range that stands for the position in its data
@@ -68,6 +69,12 @@ double op_cost(Ref node) {
   case Ops::Pow: return 40;
   default: return node->cls() == OpClass::Movement || node->cls() == OpClass::Leaf ? 0 : 1;
   }
+}
+
+/// A sum of products of two values: a matmul or a convolution, and not the statistics of one.
+bool is_contraction(Ref node) {
+  return node->is(Ops::Reduce) && node->s(Attr::Kind) == "add" && node->src[0]->is(Ops::Mul) &&
+         !(node->src[0]->src[0] == node->src[0]->src[1]);
 }
 
 /// The loops a use really runs in: those down to the innermost one it depends on; the linearizer hoists it out of the
@@ -148,15 +155,17 @@ private:
     cost_.assign(size_, 0);
     reads_.assign(size_, 0);
     reduces_.assign(size_, false);
+    contracts_.assign(size_, false);
     for (Ref node : order_) {
       double cost = op_cost(node);
       size_t data = node->cls() == OpClass::Leaf ? 0 : node->cls() == OpClass::Movement ? 1 : node->src.size();
-      bool reduces = node->is(Ops::Reduce);
+      bool reduces = node->is(Ops::Reduce), contracts = is_contraction(node);
       double reads = node->is(Ops::Param) || node->is(Ops::Weight) ? 1 : 0;
       for (Ref s : node->src.first(data)) {
         cost += realized_[s->id] ? 1 : cost_[s->id];
         reads += realized_[s->id] ? 1 : reads_[s->id];
         reduces |= !realized_[s->id] && reduces_[s->id];
+        contracts |= !realized_[s->id] && contracts_[s->id];
       }
       if (node->is(Ops::Reduce))
         for (int64_t axis : node->ints(Attr::Axes))
@@ -164,10 +173,11 @@ private:
       // What is broadcast is computed outside the loop it is repeated in, or decided on where it is read.
       if (node->is(Ops::Expand) && !shapes_equal(node->shape, node->src[0]->shape)) {
         cost = std::min(cost, 1.0);
-        reduces = false;
+        reduces = contracts = false;
         reads = std::min(reads, 1.0);
       }
       reduces_[node->id] = reduces;
+      contracts_[node->id] = contracts;
       reads_[node->id] = reads;
       cost_[node->id] = cost;
     }
@@ -185,12 +195,13 @@ private:
     s.fusion = Fusion::Realize;
   }
 
-  size_t add_use(Ref node, Position at, const std::vector<Ref>& ambient) {
+  size_t add_use(Ref node, Position at, const std::vector<Ref>& ambient, bool hoisted) {
     std::vector<Use>& uses = state(node).uses;
     for (size_t i = 0; i < uses.size(); ++i)
       if (uses[i].at.index == at.index && uses[i].at.gate == at.gate) return i;
     uses.push_back(Use{.at = std::move(at), .ambient = ambient});
     uses.back().ambient = home_loops(uses.back());
+    uses.back().hoisted = hoisted || uses.back().ambient.size() < ambient.size();
     return uses.size() - 1;
   }
 
@@ -218,11 +229,14 @@ private:
                   .reads = reads_[node->id],
                   .reduces = reduces_[node->id],
                   .in_reduce = false,
+                  .contracts = contracts_[node->id],
+                  .hoisted = false,
                   .stage_bytes = -1,
                   .stage_evaluations = 0};
     bool gated = false, gathered = false;
     for (const Use& use : s.uses) {
       q.evaluations += trips(use.ambient);
+      q.hoisted |= use.hoisted;
       gated |= static_cast<bool>(use.at.gate);
       for (Ref i : use.at.index)
         for (Ref r : i->ranges) {
@@ -260,7 +274,7 @@ private:
   /// Tells the sources of `node` that it reads them at `use`.
   void propagate(Ref node, Use& use) {
     if (node->cls() == OpClass::Movement) {
-      use.source_use = {add_use(node->src[0], source_position(node, use.at), use.ambient)};
+      use.source_use = {add_use(node->src[0], source_position(node, use.at), use.ambient, use.hoisted)};
       return;
     }
     Position at = use.at;
@@ -270,10 +284,11 @@ private:
       const size_t dim = static_cast<size_t>(node->i(Attr::Dim));
       use.gathered = ctx_.range(node->src[0]->shape[dim], next_range_++, "gather");
       at.index[dim] = use.gathered;
-      use.source_use = {add_use(node->src[0], at, ambient), add_use(node->src[1], use.at, use.ambient)};
+      use.source_use = {add_use(node->src[0], at, ambient, use.hoisted),
+                        add_use(node->src[1], use.at, use.ambient, use.hoisted)};
       return;
     }
-    for (Ref s : node->src) use.source_use.push_back(add_use(s, at, ambient));
+    for (Ref s : node->src) use.source_use.push_back(add_use(s, at, ambient, use.hoisted));
   }
 
   void open_reduce(Ref node, Use& use, Position& at, std::vector<Ref>& ambient) {
@@ -396,7 +411,7 @@ private:
   size_t size_; // nodes that existed before this pass: the side tables' size
   std::vector<bool> realized_;
   std::vector<double> cost_, reads_;
-  std::vector<bool> reduces_;
+  std::vector<bool> reduces_, contracts_;
   std::vector<State> state_;
   int64_t next_range_ = 0;
 };

@@ -324,6 +324,56 @@ TEST(Opts, NeverChangeWhatIsComputed) {
   }
 }
 
+TEST(Opts, StageListsEveryRegisterAxisItReads) {
+  Graph g;
+  Ref x = g.param({12, 8}), w = g.param({8, 20});
+  Module& m = g.output(g.matmul(x, w)).done();
+  m.root = rangeify(m.root);
+  std::string message;
+  map_kernels(m.root, [&](Ref k) {
+    OptKernel kernel{k, {}};
+    for (const Opt& opt : parse_opts("upcast 0")) apply_opt(kernel, opt);
+    try {
+      apply_opt(kernel, parse_opts("stage 1 1 2")[0]);
+    } catch (const CompileError& e) {
+      message = e.what();
+    }
+    return k;
+  });
+  EXPECT_EQ(message,
+            "error TGC-E302: opt \"stage 1 1 2\": the index depends on a register or lane axis that is not listed");
+}
+
+/// The opts that the heuristic gives the last kernel of `graph`.
+static std::string heuristic(Graph& graph) {
+  Module& m = graph.done();
+  m.root = optimize_plan(map_kernels(rangeify(m.root), lower_stage), wide_target(true));
+  return m.root->src[0]->src.back()->src[0]->s(Attr::Opts);
+}
+
+TEST(Opts, RowsTimesRowsAreStagedAPanelAtATime) {
+  Graph g; // x [96,40] @ y [64,40]^T: neither operand is contiguous along an output axis
+  EXPECT_NE(heuristic(g.output(g.matmul(g.param({96, 40}), g.permute(g.param({64, 40}), {1, 0})))).find("stage 2"),
+            std::string::npos);
+  Graph h; // x @ y: y is read along the lanes as it lies
+  EXPECT_EQ(heuristic(h.output(h.matmul(h.param({96, 40}), h.param({40, 64})))).find("stage"), std::string::npos);
+  for (const int64_t rows : {96, 13, 4}) {
+    Graph c;
+    EXPECT_EQ(check(c.output(c.matmul(c.param({rows, 40}), c.permute(c.param({70, 40}), {1, 0})))), 1U);
+  }
+}
+
+TEST(Schedule, AProductBesideAnotherGetsItsOwnKernel) {
+  Graph g; // a vector-matrix product that is added to each row of a matrix product
+  Ref x = g.param({32, 16}), w = g.param({16, 24}), v = g.param({1, 40}), u = g.param({40, 24});
+  Ref y = g.matmul(x, w);
+  Ref bias = g.move(Ops::Expand, g.matmul(v, u), {32, 24});
+  EXPECT_EQ(check(g.output(y + bias)), 2U);
+  Graph h; // one product, its halves multiplied
+  Ref z = h.matmul(h.param({32, 16}), h.param({16, 48}));
+  EXPECT_EQ(check(h.output(h.move(Ops::Shrink, z, {0, 0, 32, 24}) * h.move(Ops::Shrink, z, {0, 24, 32, 24}))), 2U);
+}
+
 TEST(Opts, PackDoesNotCopyAWeightForEachPixel) {
   // x [c, 64, 64] * w [c, y%2, x%2] summed over c, as a convolution before a pixel shuffle reads its weight.
   Graph g;
