@@ -130,7 +130,11 @@ std::vector<Rule> common_rules() {
       {"const-right",
        op({Ops::Add, Ops::Mul, Ops::Max, Ops::Min, Ops::And, Ops::Or, Ops::Xor, Ops::Eq, Ops::Ne}, {cst(C), X})
            .ordered(),
-       [](Match& m) { return m[X]->is(Ops::Const) ? Ref() : binary(m.root()->op, m[X], m[C]); }},
+       [](Match& m) {
+         const bool signed_zero = is_float(m.root()->dtype) && is_const(m[C], 0.0); // max(-0, 0) is its first source
+         const bool picks = m.root()->is(Ops::Max) || m.root()->is(Ops::Min);
+         return m[X]->is(Ops::Const) || (picks && signed_zero) ? Ref() : binary(m.root()->op, m[X], m[C]);
+       }},
       {"where-known", where(cst(C), X, Y), [](Match& m) { return m.i(C) ? m[X] : m[Y]; }},
       {"where-same", where(any(), X, X), take_x},
       {"where-not", where(~Pat(C), X, Y), [](Match& m) { return where(m[C], m[Y], m[X]); }},
