@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Runs one case and judges its outputs as onnx's own test runner does (onnx/backend/test/runner: rtol 1e-3, atol 1e-7,
 // equal types and shapes, NaN equals NaN), except that integers must be equal. The full-size networks of suite "light"
-// carry no inputs: they are fed arange(n)/n, and DenseNet-121 has twice the tolerance, both as onnx does. The expected
-// outputs of test_dft_inverse carry 2e-7 of numpy's rounding where the transform is 0: there atol is 1e-6.
+// carry no inputs: they are fed arange(n)/n, and DenseNet-121 has twice the tolerance, both as onnx does.
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -16,7 +15,6 @@ namespace {
 
 constexpr double kRelative = 1e-3, kAbsolute = 1e-7; // onnx/backend/test/case/test_case.py
 constexpr double kDensenetRelative = 2e-3;           // onnx/backend/test/loader: light/densenet121
-constexpr double kInverseAbsolute = 1e-6;            // test_dft_inverse: values up to 45, expected with 2e-7 of noise
 
 std::string shape_text(const std::vector<int64_t>& shape) {
   std::string text;
@@ -42,9 +40,8 @@ Verdict judge(const Case& test, const std::vector<HostTensor>& outputs) {
             std::to_string(outputs.size()) + " outputs, expected " + std::to_string(test.outputs.size())};
   }
   const double rtol = test.name.find("densenet121") != std::string::npos ? kDensenetRelative : kRelative;
-  const double atol = test.name.find("dft_inverse") != std::string::npos ? kInverseAbsolute : kAbsolute;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const std::string why = difference(outputs[i], read_tensor_proto(test.outputs[i]), rtol, atol);
+    const std::string why = difference(outputs[i], read_tensor_proto(test.outputs[i]), rtol, kAbsolute);
     if (!why.empty()) return {Status::Wrong, "output " + std::to_string(i) + ": " + why};
   }
   return {Status::Pass, ""};

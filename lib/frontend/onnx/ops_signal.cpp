@@ -84,13 +84,13 @@ Ref real_inverse(OpContext& c, const Complex& x, const Transform& t) {
   return div(sub(a, b), static_cast<double>(t.length));
 }
 
-/// Real and imaginary parts of x [..., 1 or 2], in f32 at least.
+/// Real and imaginary parts of x [..., 1 or 2], in f64: frequencies are small differences of large sums.
 Complex parts(OpContext& c, Ref x) {
   std::optional<int64_t> count = x->rank() >= 2 ? dim_int(dim(x, -1)) : std::nullopt;
   c.check(count == 1 || count == 2, "the last dim of " + shape_text(x->shape) + " must be 1 or 2");
   int64_t last = x->rank() - 1;
   auto part = [&](int64_t i) {
-    return to(squeeze(shrink_axis(x, last, c.ctx().index(i), c.ctx().index(1)), {last}), accumulator(x->dtype));
+    return to(squeeze(shrink_axis(x, last, c.ctx().index(i), c.ctx().index(1)), {last}), DType::F64);
   };
   return {part(0), count == 2 ? part(1) : Ref()};
 }
