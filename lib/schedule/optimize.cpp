@@ -113,37 +113,35 @@ private:
   }
 
   /// Least cost per multiply-add, in vector operations: what loads add (a broadcast or a packed constant next to
-  /// nothing, a gather one load per lane), the scattered store spread over the reduction, and lanes left empty.
+  /// nothing, a panel copied to scratch its share, else a gather one load per lane), the scattered store spread over
+  /// the reduction, and lanes left empty. None where something is gathered: then lanes run along the reduction. That
+  /// choice decides the order of sums, so it must not depend on how long a dim is, which may be symbolic.
   Ref contraction_lane(Ref root) const {
     double best = 0;
     Ref lane;
     for (Ref axis : axes_) {
       if (!is_output(axis) || !is_plain(axis)) continue;
       double v = static_cast<double>(vector()), cost = 1, reduced = 1;
+      bool gathers = false;
       for (Ref load : contraction_loads()) {
-        std::optional<int64_t> c = coefficient(load->src[1], axis);
-        bool moves = depends(load->src[1], axis) || (load->src.size() > 2 && depends(load->src[2], axis));
+        const bool moves = depends(load->src[1], axis) || (load->src.size() > 2 && depends(load->src[2], axis));
+        const bool lies_along = coefficient(load->src[1], axis) == 1 || is_constant(load);
+        const Ref row = moves && !lies_along && may_stage_ ? row_axis(axis) : Ref();
+        gathers |= moves && !lies_along && !row;
         if (!moves)
           cost += load->src.size() > 2 ? kGatedBroadcast : 0;
         else
-          cost += c == 1 || is_constant(load) ? kVectorLoad : std::min(v, kVectorLoad + staging_cost(axis));
+          cost += kVectorLoad + (lies_along ? 0 : row ? kStagedElement * v / upper(row) : v);
       }
       for (Ref r : contraction_->src.subspan(1)) reduced *= upper(r);
       if (!unit_stride(root, axis)) cost += 2 * v / reduced;
       double n = static_cast<double>(extent(axis));
       if (n > 0) cost *= std::ceil(n / v) * v / n;
-      if (!lane || cost < best) lane = axis, best = cost;
+      if (!gathers && (!lane || cost < best)) lane = axis, best = cost;
     }
-    return lane && best < static_cast<double>(vector()) ? lane : Ref();
+    return lane;
   }
 
-  /// For each multiply-add of a vector along `lane`: that of copying an operand's panel, read again for each row.
-  double staging_cost(Ref lane) const {
-    const double v = static_cast<double>(vector());
-    const Ref row = may_stage_ ? row_axis(lane) : Ref();
-    const bool has_panels = extent(lane) == 0 || extent(lane) > 2 * vector();
-    return row && has_panels ? kStagedElement * v / upper(row) : v;
-  }
   /// A run-time operand that lies across the lanes.
   bool wants_stage(Ref load, Ref lane) const {
     return depends(load->src[1], lane) && coefficient(load->src[1], lane) != 1 && !is_constant(load);
@@ -254,7 +252,8 @@ private:
     }
   }
 
-  /// Copies what the loops inside the one over panels read of `slot`, lanes last.
+  /// Copies what the loops inside the one over panels read of `slot`, lanes last. A product so small that it has no
+  /// such loop reads element by element: its sums have the order of a larger one's.
   bool stage_panel(int64_t slot) {
     int64_t panel = -1;
     std::vector<int64_t> order, lanes;
@@ -268,7 +267,7 @@ private:
     std::vector<int64_t> args = {slot, panel};
     args.insert(args.end(), order.begin(), order.end());
     args.insert(args.end(), lanes.begin(), lanes.end());
-    return panel >= 0 && attempt(Opt::Kind::Stage, args);
+    return panel < 0 || attempt(Opt::Kind::Stage, args);
   }
 
   /// The register tile of a contraction: `rows` x `vectors` accumulators.

@@ -102,7 +102,8 @@ TEST(Dims, OneBundleComputesWhatABundlePerSizeDoes) {
     any.set(0, {b, s, 32});
     any.set(1, {b, 1, s});
     EXPECT_TRUE(any.run() == one.run());
-    EXPECT_LE(tgrt_arena_bytes(any.context, nullptr), tgrt_arena_bytes(one.context, nullptr) * 5 / 4 + 4096);
+    const size_t scratch = 8192; // a panel of keys, copied also where there is but one row
+    EXPECT_LE(tgrt_arena_bytes(any.context, nullptr), tgrt_arena_bytes(one.context, nullptr) * 5 / 4 + scratch);
   }
 }
 
