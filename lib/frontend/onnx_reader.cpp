@@ -2,9 +2,9 @@
 // Problem: ONNX is protobuf; the rest of the compiler should not know.
 // Idea: the wire scan (onnx/wire.h) takes the weights out, libprotobuf parses what is left with the onnx.proto that
 // libonnx-dev installs, and this file copies it into plain structs. Newer models parse too: ONNX only ever adds fields,
-// and element types are plain numbers. This is the only file that includes protobuf. Not handled: graph attributes,
-// sparse tensors, sequences and strings; they arrive as "Other" or with a defect, and the importer reports the nodes
-// that need them.
+// and element types are plain numbers. This is the only file that includes protobuf. Not handled: graph attributes
+// (only their nodes are read), sparse tensors, sequences and strings; they arrive as "Other" or with a defect, and the
+// importer reports the nodes that need them.
 #include "frontend/onnx_reader.h"
 
 #include <climits>
@@ -116,6 +116,8 @@ AttrKind attribute_kind(const pb::AttributeProto& a) {
   return AttrKind::Other;
 }
 
+Node convert(const pb::NodeProto& from);
+
 Attribute convert(const pb::AttributeProto& from) {
   Attribute to;
   to.name = from.name();
@@ -130,6 +132,9 @@ Attribute convert(const pb::AttributeProto& from) {
   if (to.kind == AttrKind::Tensor) to.tensors.push_back(convert(from.t()));
   if (to.kind == AttrKind::Tensors)
     for (const auto& t : from.tensors()) to.tensors.push_back(convert(t));
+  for (const auto& node : from.g().node()) to.nodes.push_back(convert(node));
+  for (const auto& graph : from.graphs())
+    for (const auto& node : graph.node()) to.nodes.push_back(convert(node));
   return to;
 }
 

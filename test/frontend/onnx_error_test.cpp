@@ -49,6 +49,23 @@ TEST(OnnxErrors, ListsEveryUnsupportedNodeThenCounts) {
       "m.onnx: error TGC-E202: 4 nodes need unsupported operators: Frob 2, Mish 1, com.example.Magic 1");
 }
 
+TEST(OnnxErrors, ListsNodesOfSubgraphsToo) {
+  const Wire inner = Wire().add(1, node({"Frob", {}, {"z"}, {}, "f"})).add(1, node({"Relu", {"z"}, {"y"}}));
+  auto branch = [](const std::string& name, const Wire& graph) {
+    return Wire().text(1, name).add(6, graph).number(20, 5);
+  };
+  const Wire nested = Wire().add(1, node({"If", {"x"}, {"y"}, {branch("else_branch", inner)}}));
+  EXPECT_EQ(errors_of({node({"If", {"x"}, {"y"}, {branch("then_branch", inner), branch("else_branch", nested)}, "i"})}),
+            "m.onnx: node \"i\" (If, opset 13): error TGC-E202: operator If is not supported\n"
+            "m.onnx: node \"f\" (Frob, opset 13): error TGC-E202: operator Frob is not supported\n"
+            "  note: it is in then_branch of node \"i\"\n"
+            "m.onnx: node #0 (If, opset 13): error TGC-E202: operator If is not supported\n"
+            "  note: it is in else_branch of node \"i\"\n"
+            "m.onnx: node \"f\" (Frob, opset 13): error TGC-E202: operator Frob is not supported\n"
+            "  note: it is in else_branch of node #0\n"
+            "m.onnx: error TGC-E202: 4 nodes need unsupported operators: Frob 2, If 2");
+}
+
 TEST(OnnxErrors, InvalidNodesAreAllReported) {
   EXPECT_EQ(
       errors_of({node({"Softmax", {"x"}, {"a"}, {attr("axis", int64_t{2})}, "s"}),

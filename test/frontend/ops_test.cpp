@@ -203,6 +203,47 @@ TEST(Ops, TypedFieldsHoldEveryType) {
   EXPECT_EQ(constant(tensor_head("", 1, {1}).real(4, 2.5f)).at(0), 2.5);
 }
 
+/// y = a Constant node with one attribute.
+HostTensor constant_by(const Wire& attribute) {
+  ModelSpec m;
+  m.nodes = {node({"Constant", {}, {"y"}, {attribute}})};
+  m.outputs = {Wire().text(1, "y")};
+  return eval(import_bytes(bytes_of(model(m)), "m.onnx"), {})[0];
+}
+
+TEST(Ops, ConstantsHoldEveryKindOfAttribute) {
+  HostTensor whole = constant_by(attr("value_int", int64_t{-7}));
+  EXPECT_EQ(whole.dtype, DType::I64);
+  EXPECT_EQ(whole.shape, Ints{});
+  EXPECT_EQ(whole.int_at(0), -7);
+  HostTensor list = constant_by(attr("value_ints", Ints{INT64_MIN, 0, INT64_MAX}));
+  EXPECT_EQ(list.shape, Ints{3});
+  EXPECT_EQ((Ints{list.int_at(0), list.int_at(1), list.int_at(2)}), (Ints{INT64_MIN, 0, INT64_MAX}));
+  EXPECT_EQ(constant_by(attr("value_float", 2.5f)).at(0), 2.5);
+  HostTensor reals = constant_by(Wire().text(1, "value_floats").real(7, 1.5f).real(7, -2).number(20, 6));
+  EXPECT_EQ(reals.dtype, DType::F32);
+  EXPECT_EQ((Values{reals.at(0), reals.at(1)}), (Values{1.5, -2}));
+  EXPECT_EQ(constant_by(attr_tensor("value", tensor_floats("", {1, 2}, {3, 4}))).shape, (Ints{1, 2}));
+  for (const auto& [name, kind] : {std::pair{"value_string", 3}, {"sparse_value", 11}}) try {
+      constant_by(Wire().text(1, name).text(4, "s").number(20, kind));
+      FAIL();
+    } catch (const CompileError& e) {
+      EXPECT_EQ(e.all()[0].message, "attribute " + std::string(name) + " is not supported");
+    }
+}
+
+/// IR version 3 lists initializers among the inputs too: they stay constants, known at import, and no inputs.
+TEST(Ops, InitializersListedAsInputsAreConstants) {
+  ModelSpec m;
+  m.inputs = {value_info("s", 7, {1}), value_info("x", 1, {2, 2})};
+  m.initializers = {tensor_ints("s", {1}, {4})};
+  m.nodes = {node({"Reshape", {"x", "s"}, {"y"}})};
+  m.outputs = {Wire().text(1, "y")};
+  HostTensor y = eval(import_bytes(bytes_of(model(m)), "m.onnx"), {tensor_of(DType::F32, {2, 2}, {1, 2, 3, 4})})[0];
+  EXPECT_EQ(y.shape, Ints{4});
+  EXPECT_EQ(y.at(3), 4);
+}
+
 TEST(Ops, EqualElementsBecomeOneConstant) {
   ModelSpec m;
   m.initializers = {tensor_floats("w", {2, 2}, {3, 3, 3, 3}), tensor_floats("v", {2, 2}, {3, 3, 3, 4})};

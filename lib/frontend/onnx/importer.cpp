@@ -52,6 +52,8 @@ private:
   std::map<std::string, size_t> maker_; ///< node that makes each value
   std::vector<Ref> params_;
   std::vector<std::pair<std::string, Ref>> traps_; ///< the node, and whether its inputs were not valid
+  std::map<std::string, int64_t> unsupported_; ///< nodes that no table has, by operator
+  size_t listed_ = 0;                          ///< all of them
 
   Context& ctx() { return *module_.ctx; }
   std::string where(const Node& node, size_t index) const;
@@ -71,6 +73,7 @@ private:
   void check_dim_options();
   void check_names();
   void check_operators();
+  void check_operator(const Node& node, size_t index, const std::string& inside);
   std::vector<size_t> order();
   void build(size_t index);
   void finish();
@@ -223,26 +226,34 @@ void Importer::check_names() {
   }
 }
 
-void Importer::check_operators() {
-  std::map<std::string, int64_t> counts;
-  size_t total = 0;
-  for (size_t i = 0; i < model_.nodes.size(); ++i) {
-    const Node& node = model_.nodes[i];
-    if (node.domain.empty() && find_op(node.op_type, opset(node))) continue;
-    std::string op = full_op(node), note, known = node.domain.empty() ? supported_opsets(node.op_type) : "";
+/// Reports `node`, number `index` of its graph, and the nodes of its subgraphs that no table has. `inside` says whose
+/// subgraph it is in, if any. Depth is bounded by that of the file's messages.
+void Importer::check_operator(const Node& node, size_t index, const std::string& inside) {
+  std::string op = full_op(node), note = inside, known = node.domain.empty() ? supported_opsets(node.op_type) : "";
+  if (!node.domain.empty() || !find_op(node.op_type, opset(node))) {
     if (!known.empty())
       note = "supported in " + known;
     else if (!node.domain.empty() && !model_.opsets.count(node.domain))
       note = "the model does not import domain " + node.domain;
-    ++counts[op];
-    if (++total <= kListed) error(ErrorCode::E202, where(node, i), "operator " + op + " is not supported", note);
+    ++unsupported_[op];
+    if (++listed_ <= kListed) error(ErrorCode::E202, where(node, index), "operator " + op + " is not supported", note);
   }
-  if (counts.empty()) return;
+  for (const Attribute& a : node.attributes)
+    for (size_t i = 0; i < a.nodes.size(); ++i)
+      check_operator(a.nodes[i], i,
+                     "it is in " + a.name + " of node " +
+                         (node.name.empty() ? "#" + std::to_string(index) : "\"" + node.name + "\""));
+}
+
+void Importer::check_operators() {
+  for (size_t i = 0; i < model_.nodes.size(); ++i) check_operator(model_.nodes[i], i, "");
+  if (unsupported_.empty()) return;
   std::string summary;
-  for (const auto& [op, count] : counts) summary += (summary.empty() ? "" : ", ") + op + " " + std::to_string(count);
+  for (const auto& [op, count] : unsupported_)
+    summary += (summary.empty() ? "" : ", ") + op + " " + std::to_string(count);
   error(ErrorCode::E202, "",
-        std::to_string(total) +
-            (total == 1 ? " node needs an unsupported operator: " : " nodes need unsupported operators: ") + summary);
+        std::to_string(listed_) +
+            (listed_ == 1 ? " node needs an unsupported operator: " : " nodes need unsupported operators: ") + summary);
 }
 
 /// Node numbers, makers first, otherwise as in the file.

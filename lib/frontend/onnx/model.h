@@ -49,6 +49,8 @@ struct Tensor {
   std::string defect; ///< why its data cannot be used (strings, bad external fields), else empty
 };
 
+struct Node;
+
 enum class AttrKind : uint8_t { Float, Int, String, Tensor, Floats, Ints, Strings, Tensors, Other };
 struct Attribute {
   std::string name;
@@ -61,6 +63,7 @@ struct Attribute {
   std::vector<int64_t> ints;
   std::vector<std::string> strings;
   std::vector<Tensor> tensors;
+  std::vector<Node> nodes; ///< of graphs, which are not supported: only to say what they would need
 };
 
 struct Node {
