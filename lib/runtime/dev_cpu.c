@@ -161,6 +161,7 @@ static void run(tgrt_context* context, uint32_t index) {
   const struct tgrt_plan_step* step = &model->steps[index];
   const uint32_t k = step->kernel;
   struct launch l = {context, NULL, context->bufs + step->first_arg, context->chunks[k], context->pool.count};
+  if (l.chunks == 0) return; /* it writes nothing, and what it reads may be empty too */
   const uintptr_t address = (uintptr_t)(model->code_base + model->kernels[k].address);
   memcpy(&l.kernel, &address, sizeof address); /* ISO C has no cast from data to function */
   const int64_t flops = context->flops[k], bytes = context->bytes[k];

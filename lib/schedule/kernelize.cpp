@@ -15,6 +15,13 @@ namespace {
 
 bool is_storage(Ref node) { return node->is(Ops::Param) || node->is(Ops::Weight) || node->is(Ops::Buffer); }
 
+/// The storage of `whole` that `simplified` was before its dims were: the graph knows it by that node.
+Ref as_named(Ref whole, Ref simplified) {
+  for (Ref node : toposort(whole))
+    if (is_storage(node) && (node == simplified || simplify(node) == simplified)) return node;
+  return simplified;
+}
+
 /// "r_16_28_28_9_4f1a2203": kind (e elementwise, r reduce), extents in nesting order ("x" if symbolic), content hash.
 std::string kernel_name(Ref sink, const std::vector<Ref>& ranges) {
   bool reduces = std::any_of(ranges.begin(), ranges.end(), [](Ref r) { return r->s(Attr::Axis) == "reduce"; });
@@ -36,10 +43,10 @@ Ref make_plan(Ref root, const std::vector<KernelDraft>& kernels) {
   Context& ctx = *root->ctx;
   std::vector<Ref> calls;
   for (const KernelDraft& draft : kernels) {
-    Ref store = simplify(ctx.make(Ops::Store, DType::Void, {draft.out, draft.index, draft.value}));
-    std::vector<Ref> arguments = {draft.out}, ranges;
+    Ref whole = ctx.make(Ops::Store, DType::Void, {draft.out, draft.index, draft.value}), store = simplify(whole);
+    std::vector<Ref> arguments = {store->src[0]}, ranges;
     for (Ref node : toposort(store)) {
-      if (is_storage(node) && !(node == draft.out)) arguments.push_back(node);
+      if (is_storage(node) && !(node == arguments[0])) arguments.push_back(node);
       if (node->is(Ops::Range)) ranges.push_back(node);
     }
     std::sort(ranges.begin(), ranges.end(), [](Ref a, Ref b) { return a->i(Attr::Id) < b->i(Attr::Id); });
@@ -57,7 +64,7 @@ Ref make_plan(Ref root, const std::vector<KernelDraft>& kernels) {
     Ref sink = ctx.make(Ops::Sink, DType::Void, {substitute(store, replace)});
     Ref kernel = make_func(kernel_name(sink, renumbered), sink);
     std::vector<Ref> call = {kernel};
-    call.insert(call.end(), arguments.begin(), arguments.end());
+    for (Ref argument : arguments) call.push_back(as_named(whole, argument));
     calls.push_back(ctx.make(Ops::Call, DType::Void, call));
   }
   return with_body(root, ctx.make(Ops::Linear, DType::Void, calls));

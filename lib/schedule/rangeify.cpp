@@ -12,6 +12,7 @@
 
 #include <algorithm>
 
+#include "rewrite/lower/linearize.h"
 #include "rewrite/rewrite.h"
 #include "schedule/kernelize.h"
 #include "schedule/movement.h"
@@ -46,6 +47,14 @@ double count(Refs dims) {
   double n = 1;
   for (Ref d : dims) n *= upper(d);
   return n;
+}
+
+/// A reduction over an axis without elements, which is its neutral element and reads nothing.
+bool is_empty_reduce(Ref node) {
+  if (!node->is(Ops::Reduce)) return false;
+  const std::vector<int64_t>& axes = node->ints(Attr::Axes);
+  return std::any_of(axes.begin(), axes.end(),
+                     [&](int64_t axis) { return is_const(node->src[0]->shape[static_cast<size_t>(axis)], 0); });
 }
 
 bool depends(Ref index, Ref range) {
@@ -277,6 +286,7 @@ private:
       use.source_use = {add_use(node->src[0], source_position(node, use.at), use.ambient, use.hoisted)};
       return;
     }
+    if (is_empty_reduce(node)) return;
     Position at = use.at;
     std::vector<Ref> ambient = use.ambient;
     if (node->is(Ops::Reduce)) open_reduce(node, use, at, ambient);
@@ -322,6 +332,7 @@ private:
   /// The value of a node that is computed at `use`, from its sources' values.
   Ref compute(Ref node, const Use& use) {
     if (node->cls() == OpClass::Leaf) return leaf_value(node, use.at);
+    if (is_empty_reduce(node)) return neutral_element(ctx_, node->dtype, node->s(Attr::Kind));
     std::vector<Ref> src;
     for (size_t i = 0; i < use.source_use.size(); ++i) src.push_back(state(node->src[i]).uses[use.source_use[i]].value);
     if (node->is(Ops::Pad)) {

@@ -75,7 +75,8 @@ IntRange leaf_bounds(const Draft& d) {
       return {std::get<int64_t>(*v), std::get<int64_t>(*v)};
     return int_range(d.dtype);
   case Ops::Var: return {attr(Attr::Min), attr(Attr::Max)};
-  case Ops::Range:
+  // A loop that may not run at all is no constant, else what is inside of it would be moved out of it.
+  case Ops::Range: return {0, std::max<int64_t>(d.src[0]->lo < 1 ? 1 : 0, saturate(Wide(d.src[0]->hi) - 1))};
   case Ops::Iota: return {0, std::max<int64_t>(0, saturate(Wide(d.src[0]->hi) - 1))};
   default: return int_range(d.dtype);
   }

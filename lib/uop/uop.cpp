@@ -399,9 +399,11 @@ Ref make_func(std::string name, Ref body, Refs params) {
 }
 
 Ref with_body(Ref func, Ref body) {
-  std::vector<Ref> src(func->src.begin(), func->src.end());
-  src[0] = body;
-  return func->ctx->with_src(func, src);
+  std::vector<Ref> params;
+  for (Ref node : toposort(func))
+    if (node->is(Ops::Param)) params.push_back(node);
+  std::sort(params.begin(), params.end(), [](Ref a, Ref b) { return a->i(Attr::Slot) < b->i(Attr::Slot); });
+  return func->ctx->with_src(func, make_func(func->s(Attr::Name), body, params)->src);
 }
 
 bool structural_less(Ref a, Ref b) {

@@ -1,4 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+if(TARGET test_tools)
+  target_sources(test_tools PRIVATE ${CMAKE_SOURCE_DIR}/test/tools/random_graph.cpp
+                                    ${CMAKE_SOURCE_DIR}/test/tools/shrink_case.cpp)
+endif()
 if(TARGET test_tools AND TARGET tgc AND TARGET tgrun)
   target_compile_definitions(test_tools PRIVATE TGC_PROGRAM="$<TARGET_FILE:tgc>" TGRUN_PROGRAM="$<TARGET_FILE:tgrun>")
   add_dependencies(test_tools tgc tgrun)

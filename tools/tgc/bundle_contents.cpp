@@ -155,8 +155,13 @@ private:
         k.flops = dim_add(k.flops, dim_mul(trips.back(), lanes));
       }
     }
-    for (Ref node : toposort(kernel))
-      if (node->is(Ops::Param)) k.bytes = dim_add(k.bytes, bytes_of(node));
+    for (Ref node : toposort(kernel)) {
+      if (!node->is(Ops::Param)) continue;
+      // A kernel whose result may be empty has no chunk then, so that it reads nothing either.
+      if (node->i(Attr::Slot) == 0 && node->shape[0]->lo < 1)
+        k.chunks = dim_mul(k.chunks, binary(Ops::Min, node->shape[0], ctx_.index(1)));
+      k.bytes = dim_add(k.bytes, bytes_of(node));
+    }
     return k;
   }
 

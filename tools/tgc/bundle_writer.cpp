@@ -187,6 +187,7 @@ private:
   }
   void end(tgrt_section_kind kind, SectionWriter& out) {
     const uint64_t hash = out.finish();
+    if (out.size() == 0) return; // weights without elements
     header_.sections[header_.section_count++] = {static_cast<uint32_t>(kind), 0, start_, out.size(), hash};
     header_.file_bytes = start_ + out.size();
   }
