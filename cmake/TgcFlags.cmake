@@ -27,6 +27,10 @@ if(TGC_SANITIZE)
   add_link_options(-fsanitize=${TGC_SANITIZE})
 endif()
 
+if(TGC_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
 find_program(TGC_CCACHE ccache)
 if(TGC_CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${TGC_CCACHE})
