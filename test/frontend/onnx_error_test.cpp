@@ -136,6 +136,22 @@ TEST(OnnxErrors, Inputs) {
   EXPECT_EQ(errors(model(s)), "m.onnx: error TGC-E207: a shape has 2^63 or more elements");
 }
 
+TEST(OnnxErrors, LimitsOfTheGraph) {
+  ModelSpec s = with_nodes({node({"Relu", {"x"}, {"a"}}), node({"Unsqueeze", {"a", "axes"}, {"y"}})});
+  s.initializers = {tensor_ints("axes", {16}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15})};
+  s.inputs = {value_info("x", 1, {2})};
+  EXPECT_EQ(errors(model(s)),
+            "m.onnx: node #1 (Unsqueeze, opset 13): error TGC-E207: the result has rank 17, the limit is 16");
+  ImportOptions options;
+  options.limits.rank = 17;
+  EXPECT_EQ(errors(model(s), options), "no error");
+  options.limits.nodes = 1;
+  EXPECT_EQ(errors(model(s), options), "m.onnx: error TGC-E207: 2 nodes, the limit is 1");
+  options.limits.nodes = 2;
+  options.limits.graph_size = 3;
+  EXPECT_EQ(errors(model(s), options), "m.onnx: error TGC-E207: the graph has more than 3 nodes");
+}
+
 TEST(OnnxErrors, DimOptions) {
   ModelSpec s = with_nodes({node({"Relu", {"x"}, {"y"}})});
   s.inputs = {value_info("x", 1, {"batch", 3})};
