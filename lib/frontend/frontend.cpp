@@ -4,6 +4,7 @@
 #include "frontend/frontend.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "uop/diag.h"
 #include "uop/text.h"
@@ -25,6 +26,33 @@ Format format_of(std::span<const std::byte> bytes) {
   return Format::Text;
 }
 
+/// Files that people give to the wrong program, by their first bytes.
+struct OtherFile {
+  std::string_view magic, what, note;
+};
+constexpr OtherFile kOtherFiles[] = {
+    {"\x89TGC", "a bundle, which is what tgc makes", "run it: tgrun FILE"},
+    {"\x93NUMPY", "a NumPy array", "it may be an input of a run: tgrun BUNDLE --input NAME=FILE"},
+    {"PK\x03\x04", "a zip archive (PyTorch checkpoints and .npz files are)",
+     "export the model to ONNX: torch.onnx.export"},
+    {"\x89HDF\r\n", "an HDF5 file (Keras models are)", "export the model to ONNX: tf2onnx"},
+    {"\x7f"
+     "ELF",
+     "a program or library", "name an ONNX model, a JSON graph or .uop text"},
+    {"\x1f\x8b", "compressed by gzip", "unpack it: gunzip FILE"},
+    {"P5", "a picture", "it may be an input of a run: tgrun BUNDLE --input NAME=FILE"},
+};
+
+void refuse_other_files(std::span<const std::byte> bytes, const std::string& name) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  for (const OtherFile& other : kOtherFiles)
+    if (text.starts_with(other.magic))
+      throw CompileError(Diagnostic{.code = ErrorCode::E201,
+                                    .where = name,
+                                    .message = "this is no model but " + std::string(other.what),
+                                    .note = std::string(other.note)});
+}
+
 std::string folder_of(const std::string& path) {
   size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
@@ -34,6 +62,7 @@ std::string folder_of(const std::string& path) {
 } // namespace
 
 Module import_bytes(const FileBytes& file, const std::string& name, const ImportOptions& options) {
+  refuse_other_files(file.bytes, name);
   switch (format_of(file.bytes)) {
   case Format::Onnx: return import_onnx(file, name, options);
   case Format::Json: return import_json(file, name, options);

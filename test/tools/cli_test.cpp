@@ -73,6 +73,19 @@ TEST_F(Cli, ModelsThatCannotBeRead) {
   write_file(folder / "cut.onnx", content("m.onnx").substr(0, 1000));
   write_file(folder / "cut.json", "{\"tgc\": 1");
   write_file(folder / "words.txt", "hello world\n");
+  write_file(folder / "x.bundle", std::string("\x89TGC\r\n\x1a\n", 8));
+  write_file(folder / "x.npy", "\x93NUMPY\x01");
+  write_file(folder / "x.pt", "PK\x03\x04");
+  expect(
+      "tgc x.bundle -o y", 1,
+      "x.bundle: error TGC-E201: this is no model but a bundle, which is what tgc makes\n  note: run it: tgrun FILE");
+  expect("tgc x.npy", 1,
+         "x.npy: error TGC-E201: this is no model but a NumPy array\n  note: it may be an input of a run: tgrun BUNDLE "
+         "--input NAME=FILE");
+  expect("tgc x.pt", 1,
+         "x.pt: error TGC-E201: this is no model but a zip archive (PyTorch checkpoints and .npz files are)\n  note: "
+         "export the model to ONNX: torch.onnx.export");
+  fs::remove(folder / "x.bundle");
   const std::string incomplete = "\n  note: the file is not a complete ONNX model; export or download it again";
   expect("tgc none.onnx", 1,
          "none.onnx: error TGC-E501: No such file or directory\n  note: check the path and its permissions");
