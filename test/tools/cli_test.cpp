@@ -166,7 +166,7 @@ TEST_F(Cli, DimsThatDoNotFit) {
          "tgc: --dim \"batch=99999999999999999999\": expected NAME=VALUE or NAME=LO..HI (see tgc --help)");
   expect("tgc m.onnx --dim batch=9223372036854775807", 1, "m.onnx: error TGC-E207: a shape has 2^63 or more elements");
   expect("tgc m.onnx --dim batch=1099511627776", 1,
-         "error TGC-E207: a size of 55169095435288576 bytes or elements passes the limit of 2^55\n"
+         "m.onnx: error TGC-E207: a size of 55169095435288576 bytes or elements passes the limit of 2^55\n"
          "  note: choose smaller or fewer symbolic dims: --dim NAME=VALUE");
   expect("tgc exp.json --emit=kernels -o k.uop && tgc k.uop --start-before=plan-memory --dim N=3", 1,
          "k.uop: error TGC-E209: the dims of .uop text are fixed\n"
@@ -202,9 +202,11 @@ TEST_F(Cli, TextOfALaterStageNeedsItsPlace) {
   expect("tgc " + linear + " -o x.bundle", 1,
          linear + ": error TGC-E503: the text is of a later stage than import\n"
                   "  note: say where to go on: --start-before=PASS");
-  expect("tgc " + linear + " --start-before=rangeify -o x.bundle", 1,
-         "error TGC-E103: spec \"tensor\" does not allow buffer:f32(4, 10){slot=0,space=global} of type f32[4,10]\n"
-         "  note: the spec is: tensor graph: movement, elementwise over equal shapes, reductions over axes");
+  expect(
+      "tgc " + linear + " --start-before=rangeify -o x.bundle", 1,
+      linear +
+          ": error TGC-E103: spec \"tensor\" does not allow buffer:f32(4, 10){slot=0,space=global} of type f32[4,10]\n"
+          "  note: the spec is: tensor graph: movement, elementwise over equal shapes, reductions over axes");
   expect("tgc m.onnx --start-before=expand -o x.bundle", 1,
          "m.onnx: error TGC-E503: pass \"expand\" takes a plan, the input is a tensor graph\n"
          "  note: --stop-after prints the text that a later pass takes");
@@ -224,13 +226,13 @@ func @main {
 }
 )");
   expect("tgc after.uop", 1,
-         "error TGC-E301: after cannot be scheduled in a tensor graph\n"
+         "after.uop: error TGC-E301: after cannot be scheduled in a tensor graph\n"
          "  note: a tensor graph is movement, elementwise ops and reductions under stores");
-  const std::string linear = read_file(source_path("test/golden/dense.linearize.uop"));
+  const std::string path = source_path("test/golden/dense.linearize.uop"), linear = read_file(path);
   const std::string kernel =
       linear.substr(linear.find("pack_r_"), linear.find(" {", linear.find("pack_r_")) - linear.find("pack_r_"));
-  expect("tgc " + source_path("test/golden/dense.linearize.uop") + " --start-before=optimize -o x.bundle", 1,
-         "kernel " + kernel + ": error TGC-E302: opt \"lane 2\": there is no such axis");
+  expect("tgc " + path + " --start-before=optimize -o x.bundle", 1,
+         path + ": kernel " + kernel + ": error TGC-E302: opt \"lane 2\": there is no such axis");
 }
 
 TEST_F(Cli, StandardInputIsAModel) {

@@ -192,7 +192,7 @@ Exit run_tgc(const Options& options) {
     std::printf("%s: every node is supported and compiles\n", options.model.c_str());
     return Exit::Ok;
   }
-  write_bundle(contents, options.output);
+  in_model(c, [&] { write_bundle(contents, options.output); });
   progress.stage("write", options.output);
   return verifier.run(options.output) ? Exit::Ok : Exit::Differ;
 }

@@ -73,30 +73,7 @@ std::vector<std::string> module_vars(const Module& module) {
 
 bool is_plan(Ref root) { return root->src[0]->is(Ops::Linear); }
 
-} // namespace
-
-bool selected(const PassOptions& options, const Pass& pass) {
-  if (!options.only.empty() && pass.optional) return options.only.contains(pass.name);
-  return !options.disabled.contains(pass.name);
-}
-
-Compilation start_compilation(Module module, const CompileOptions& options) {
-  Compilation c;
-  TargetSpec spec = parse_target(options.target);
-  c.renderer = &find_renderer(spec);
-  c.target = c.renderer->target(spec);
-  c.module = std::move(module);
-  open_weights(c.module);
-  c.vars = module_vars(c.module);
-  return c;
-}
-
-Compilation start_compilation(const std::string& path, const CompileOptions& options) {
-  return start_compilation(import_model(path, options.import), options);
-}
-
-void run_pipeline(Compilation& c, const CompileOptions& options) {
-  check_pass_names(options.passes);
+void run_passes_between(Compilation& c, const CompileOptions& options) {
   PassContext context;
   context.target = &c.target;
   context.numerics = options.numerics;
@@ -137,19 +114,65 @@ void run_pipeline(Compilation& c, const CompileOptions& options) {
     }
 }
 
+} // namespace
+
+bool selected(const PassOptions& options, const Pass& pass) {
+  if (!options.only.empty() && pass.optional) return options.only.contains(pass.name);
+  return !options.disabled.contains(pass.name);
+}
+
+Compilation start_compilation(Module module, const CompileOptions& options) {
+  Compilation c;
+  TargetSpec spec = parse_target(options.target);
+  c.renderer = &find_renderer(spec);
+  c.target = c.renderer->target(spec);
+  c.module = std::move(module);
+  open_weights(c.module);
+  c.vars = module_vars(c.module);
+  return c;
+}
+
+Compilation start_compilation(const std::string& path, const CompileOptions& options) {
+  return start_compilation(import_model(path, options.import), options);
+}
+
+void in_model(const Compilation& c, const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const CompileError& error) {
+    std::vector<Diagnostic> all = error.all();
+    for (Diagnostic& d : all) {
+      // Options, targets and tools are no matter of the model.
+      const int number = static_cast<int>(d.code);
+      const bool is_other = number >= 500 || d.code == ErrorCode::E401 || d.code == ErrorCode::E404;
+      if (!is_other && !d.where.starts_with(c.module.source))
+        d.where = c.module.source + (d.where.empty() ? "" : ": ") + d.where;
+    }
+    throw CompileError(std::move(all));
+  }
+}
+
+void run_pipeline(Compilation& c, const CompileOptions& options) {
+  check_pass_names(options.passes);
+  in_model(c, [&] { run_passes_between(c, options); });
+}
+
 void render(Compilation& c) {
   c.vars = module_vars(c.module); // a pass may have simplified one away
   c.sources.clear();
-  for (Ref kernel : kernels_of(c.module.root))
-    c.sources.push_back({kernel->s(Attr::Name), c.renderer->render(kernel, c.target, c.vars)});
+  in_model(c, [&] {
+    for (Ref kernel : kernels_of(c.module.root))
+      c.sources.push_back({kernel->s(Attr::Name), c.renderer->render(kernel, c.target, c.vars)});
+  });
 }
 
 BundleContents assemble(const Compilation& c, const CompileOptions& options) {
   BundleContents contents = bundle_contents(c, options);
-  if (!c.sources.empty()) {
+  in_model(c, [&] {
+    if (c.sources.empty()) return;
     CompiledCode code = c.renderer->compile(c.sources, c.target, options.jobs);
     contents.code.assign(reinterpret_cast<const char*>(code.image.data()), code.image.size());
-  }
+  });
   return contents;
 }
 
@@ -158,7 +181,7 @@ void compile_file(const std::string& model, const std::string& bundle, const Com
   run_pipeline(c, options);
   fold_constants(c, options.jobs);
   render(c);
-  write_bundle(assemble(c, options), bundle);
+  in_model(c, [&] { write_bundle(assemble(c, options), bundle); });
 }
 
 Result<bool> compile_model(const std::string& model, const std::string& bundle, const CompileOptions& options) {

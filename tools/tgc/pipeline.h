@@ -35,6 +35,9 @@ struct Compilation {
   std::vector<KernelSource> sources; ///< run-time kernels, in plan order
 };
 
+/// Runs `action`; its errors about the model that name no place get the model's path. errors: those of `action`.
+void in_model(const Compilation& compilation, const std::function<void()>& action);
+
 /// import: reads a model (ONNX, JSON or .uop text; "-" is standard input) and resolves the target.
 Compilation start_compilation(const std::string& path, const CompileOptions& options);
 Compilation start_compilation(Module module, const CompileOptions& options);
