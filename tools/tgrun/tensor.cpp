@@ -3,6 +3,8 @@
 // so that nothing depends on the machine's half-precision support.
 #include "tgrun/tensor.h"
 
+#include <unistd.h>
+
 #include <bit>
 #include <cerrno>
 #include <charconv>
@@ -111,10 +113,13 @@ std::string read_whole(const std::string& path) {
 }
 
 void write_whole(const std::string& path, std::string_view bytes) {
-  File file(std::fopen(path.c_str(), "wb"), std::fclose);
+  const std::string temporary = path + ".tmp" + std::to_string(::getpid());
+  File file(std::fopen(temporary.c_str(), "wb"), std::fclose);
   const bool written = file && std::fwrite(bytes.data(), 1, bytes.size(), file.get()) == bytes.size();
-  if (!written || std::fclose(file.release()) != 0)
-    throw RunError(path + ": cannot be written: " + std::strerror(errno), "check the folder and its free space");
+  if (written && std::fclose(file.release()) == 0 && std::rename(temporary.c_str(), path.c_str()) == 0) return;
+  const int error = errno;
+  std::remove(temporary.c_str());
+  throw RunError(path + ": cannot be written: " + std::strerror(error), "check the folder and its free space");
 }
 
 HostTensor read_tensor(const std::string& path) {

@@ -31,6 +31,7 @@ double from_bfloat(uint16_t bits);
 
 /// The bytes of a file. errors: RunError.
 std::string read_whole(const std::string& path);
+/// Writes beside `path` and renames, so that a failure leaves what was there.
 void write_whole(const std::string& path, std::string_view bytes);
 
 /// Reads .npy, .pb or .pgm, told by the name's end. A picture becomes f32 [height, width], values as stored.

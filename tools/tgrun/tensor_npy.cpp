@@ -51,6 +51,20 @@ std::vector<int64_t> parse_shape(const std::string& path, std::string_view tuple
   return dims;
 }
 
+/// From first index fastest (Fortran order) to last index fastest.
+void to_row_major(HostTensor& t) {
+  const size_t width = dtype_bytes(t.dtype), n = t.data.size() / width;
+  std::vector<char> row_major(t.data.size());
+  std::vector<size_t> at(t.dims.size());
+  for (size_t to = 0; to < n; ++to) {
+    size_t from = 0;
+    for (size_t axis = at.size(); axis-- > 0;) from = from * static_cast<size_t>(t.dims[axis]) + at[axis];
+    std::memcpy(row_major.data() + to * width, t.data.data() + from * width, width);
+    for (size_t axis = at.size(); axis-- > 0 && ++at[axis] == static_cast<size_t>(t.dims[axis]);) at[axis] = 0;
+  }
+  t.data = std::move(row_major);
+}
+
 /// The next number of a PGM header; '#' starts a comment.
 int next_number(std::string_view bytes, size_t& at) {
   while (at < bytes.size() && (std::strchr(" \t\r\n", bytes[at]) || bytes[at] == '#')) {
@@ -75,8 +89,7 @@ HostTensor parse_npy(const std::string& path, std::string_view bytes) {
   const size_t length = byte(8) | byte(9) << 8 | (is_v1 ? 0 : byte(10) << 16 | byte(11) << 24);
   if (length > bytes.size() - start) bad(path, "the .npy header is truncated");
   const std::string_view header = bytes.substr(start, length);
-  if (value_of(path, header, "'fortran_order'").starts_with("True"))
-    bad(path, "the array is in Fortran order", "save numpy.ascontiguousarray(x)");
+  const bool is_fortran = value_of(path, header, "'fortran_order'").starts_with("True");
   std::string_view descr = value_of(path, header, "'descr'");
   descr = descr.size() > 2 ? descr.substr(1, descr.size() - 2) : descr;
   HostTensor t;
@@ -91,6 +104,7 @@ HostTensor parse_npy(const std::string& path, std::string_view bytes) {
     bad(path, "it has " + std::to_string(data.size()) + " bytes of elements, its shape " + dims_text(t.dims) +
                   " needs " + std::to_string(want));
   t.data.assign(data.begin(), data.end());
+  if (is_fortran) to_row_major(t);
   return t;
 }
 
