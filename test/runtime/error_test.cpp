@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The exact text of every runtime error that a user can meet. TGR-E102, E103 and E214's device list depend on the
-// machine and are checked by number.
+// The exact text of every runtime error that a user can meet. TGR-E102 and E214's device list depend on the machine and
+// are checked by number.
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <fstream>
 #include <functional>
 
 #include "runtime/fixture.h"
@@ -404,3 +408,35 @@ TEST(RunError, OutOfMemoryAndTooManyThreads) {
   EXPECT_EQ(tgrt_create_context(model.get(), &options, &context, &error), TGRT_E_ARGUMENT);
   EXPECT_STREQ(error.text, "TGR-E101: 5000 threads; the limit is 1024. See the function's comment in tgrt.h.");
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // which need address space themselves
+TEST(RunError, ThreadsThatCannotBeStarted) {
+  TGRT_NEED_CC(affine_bundle());
+  const Model model = load(affine_bundle());
+  tgrt_context_options options{};
+  options.struct_size = sizeof options;
+  options.threads = 1024;
+  // In a process of its own, in which stacks of threads soon do not fit.
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::ifstream statm("/proc/self/statm");
+    rlim_t pages = 0;
+    statm >> pages;
+    const rlim_t bytes = pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + (8 << 20);
+    const rlimit limit = {bytes, bytes};
+    ::setrlimit(RLIMIT_AS, &limit);
+    tgrt_context* context = nullptr;
+    tgrt_error error{};
+    const int code = tgrt_create_context(model.get(), &options, &context, &error);
+    const std::string text = error.text;
+    const bool is_right =
+        code == TGRT_E_NO_THREADS && !context && text.starts_with("TGR-E103: thread ") &&
+        text.ends_with(" of 1024 cannot be started. Ask for fewer threads, or raise the process limit.");
+    if (!is_right) std::fprintf(stderr, "%d %s\n", code, error.text);
+    ::_exit(is_right ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+#endif

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <random>
 
 #include "runtime/fixture.h"
@@ -20,8 +21,8 @@ struct Outcome {
   std::string text; ///< standard output and error
 };
 
-Outcome tgrun(const std::string& arguments) {
-  FILE* pipe = ::popen(("( " TGRUN_PROGRAM " " + arguments + " ) 2>&1").c_str(), "r");
+Outcome tgrun(const std::string& arguments, const std::string& before = "") {
+  FILE* pipe = ::popen(("( " + before + TGRUN_PROGRAM " " + arguments + " ) 2>&1").c_str(), "r");
   Outcome outcome{-1, {}};
   if (!pipe) return outcome;
   char block[4096];
@@ -98,6 +99,18 @@ TEST(Tgrun, PrintsAndSavesOutputs) {
   EXPECT_EQ(dims_text(y.dims), "[3,4]");
   EXPECT_EQ(element(y, 11), 2.75);
   EXPECT_EQ(tgrun(affine_bundle() + " --guard --threads 2 --input " + a).text, "y f32[1,4]: 1 3 0 2.25\n");
+}
+
+TEST(Tgrun, AFailedSaveLeavesWhatWasThere) {
+  TGRT_NEED_CC(affine_bundle());
+  const std::string out = temp_folder() + "/kept";
+  std::filesystem::create_directory(out);
+  write_file(out + "/output_0.npy", "old");
+  const Outcome run = tgrun(affine_bundle() + " --save " + out, "ulimit -f 0; trap '' XFSZ; ");
+  EXPECT_EQ(run.code, 1);
+  EXPECT_NE(run.text.find("output_0.npy: cannot be written: File too large"), std::string::npos) << run.text;
+  EXPECT_EQ(read_file(out + "/output_0.npy"), "old");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(out), {}), 1);
 }
 
 TEST(Tgrun, SeededInputsRepeat) {
@@ -252,6 +265,13 @@ TEST(Tgrun, ErrorTexts) {
   expect(b + " --chek", 2, "unknown option \"--chek\"; did you mean \"--check\"? (see tgrun --help)");
   expect(b + " x", 2, "unexpected argument \"x\"; one BUNDLE is taken (see tgrun --help)");
   expect(b + " --threads 1025", 2, "--threads 1025: expected 1 to 1024 (see tgrun --help)");
+  expect(b + " --rtol 1", 2, "--rtol goes with --test (see tgrun --help)");
+  expect(b + " --json", 2, "--json goes with --bench or --profile (see tgrun --help)");
+  expect(b + " --bench --save out", 2, "--save has no effect with --bench (see tgrun --help)");
+  expect(b + " --describe --guard", 2, "--guard has no effect with --describe (see tgrun --help)");
+  expect(b + " --dim N=2 --dim N=3", 2, "--dim \"N=3\": the name is given twice (see tgrun --help)");
+  expect(b + " --list-devices", 2,
+         "--list-devices takes no BUNDLE; it would not look at \"" + b + "\" (see tgrun --help)");
   expect(b + " > /dev/full", 1, "standard output cannot be written");
 }
 
@@ -271,8 +291,9 @@ TEST(TensorFile, ReadsNumPy) {
             "t.npy: it has 5 bytes of elements, its shape [2] needs 16");
   EXPECT_EQ(run_error([&] { parse_npy("t.npy", file("{'descr': '>f4', 'fortran_order': False, 'shape': (), }", "")); }),
             "t.npy: element type >f4 is not supported");
-  EXPECT_EQ(run_error([&] { parse_npy("t.npy", file("{'descr': '<f4', 'fortran_order': True, 'shape': (), }", "")); }),
-            "t.npy: the array is in Fortran order");
+  const HostTensor fortran =
+      parse_npy("t.npy", file("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }", "adbecf"));
+  EXPECT_EQ(std::string(fortran.data.begin(), fortran.data.end()), "abcdef");
 }
 
 TEST(TensorFile, ReadsTypedFieldsOfTensorProto) {

@@ -38,6 +38,10 @@ Exit codes: 0 ok, 1 input error, 2 usage, 3 internal error, 4 numbers differ, 13
 class HelpPage : public CLI::Formatter {
 public:
   std::string make_usage(const CLI::App*, std::string) const override { return "Usage: tgc MODEL [options]\n"; }
+  /// The value's name alone: CLI11 adds " ..." to what may be repeated, as if one option took several values.
+  std::string make_option_opts(const CLI::Option* option) const override {
+    return option->get_type_name().empty() ? "" : " " + option->get_type_name();
+  }
 };
 
 void add_input_output(CLI::App& app, Options& o, RawOptions& raw) {
@@ -63,7 +67,8 @@ void add_report(CLI::App& app, Options& o, RawOptions& raw) {
       ->group(group);
   app.add_flag("--check", o.check, "compile, report every unsupported node, write nothing")->group(group);
   app.add_option("--verify", raw.verify,
-                 "compare with the interpreter: outputs (default), stages (names the first that differs) or sample")
+                 "write the bundle, run it and compare with the interpreter: outputs (default), stages (names the "
+                 "first that differs) or sample")
       ->type_name("[=HOW]")
       ->group(group);
   app.add_flag("-v,--verbose", o.verbosity, "a line per stage; -vv: a line per pass and kernel")->group(group);
@@ -184,16 +189,26 @@ std::string default_output(const std::string& model) {
 
 /// Options that ask for different ends of one compile.
 void check_ends(const Options& o) {
-  const bool renders = o.emit == "source" || o.emit == "asm";
-  if (renders && !o.stop_after.empty()) usage("--emit=" + o.emit + " needs every pass, --stop-after leaves some out");
+  if (!o.emit.empty() && !o.stop_after.empty()) usage("--emit and --stop-after both say where to stop; give one");
   if (o.verify != Verify::None && !writes_bundle(o))
     usage("--verify runs the bundle; --emit, --stop-after and --check write none");
   if (o.check && (!o.emit.empty() || !o.stop_after.empty()))
     usage("--check prints nothing; --emit and --stop-after do");
+  if (o.check && !o.output.empty()) usage("--check writes nothing; leave -o out");
+  if (!o.only.empty() && !o.disable_passes.empty())
+    usage("--only leaves all other passes out; --disable-pass cannot too");
+}
+
+/// Options that print something which depends on no model.
+void check_list(const Options& o) {
+  const char* list = o.list_passes ? "--list-passes" : "--list-targets";
+  if (o.list_passes && o.list_targets) usage("give one of --list-passes and --list-targets");
+  if (!o.model.empty()) usage(std::string(list) + " takes no MODEL; it would not look at " + in_quotes(o.model));
 }
 
 void complete(Options& o) {
-  if (o.help || o.version || o.list_passes || o.list_targets) return;
+  if (o.help || o.version) return;
+  if (o.list_passes || o.list_targets) return check_list(o);
   if (o.model.empty()) usage("no MODEL given");
   if (o.output == "-") usage("-o \"-\": name a file (--emit without -o prints to standard output)");
   check_ends(o);

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <charconv>
 
 #include "nearest_name.h"
@@ -35,6 +36,10 @@ TGRT_PERF_MAP=1 writes /tmp/perf-PID.map, with which `perf` names the kernels.
 class HelpPage : public CLI::Formatter {
 public:
   std::string make_usage(const CLI::App*, std::string) const override { return "Usage: tgrun BUNDLE [options]\n"; }
+  /// The value's name alone: CLI11 adds " ..." to what may be repeated, as if one option took several values.
+  std::string make_option_opts(const CLI::Option* option) const override {
+    return option->get_type_name().empty() ? "" : " " + option->get_type_name();
+  }
 };
 
 void add_all(CLI::App& app, RunOptions& o, RawOptions& raw) {
@@ -103,13 +108,52 @@ std::pair<std::string, int64_t> parse_dim(const std::string& text) {
   throw RunUsageError("--dim " + in_quotes(text) + ": expected NAME=VALUE");
 }
 
+/// An option that would have no effect is a mistake: it goes with the actions named, or without any.
+struct Companion {
+  const char* option;
+  std::initializer_list<const char*> actions; ///< "" is printing the outputs
+};
+constexpr Companion kCompanions[] = {
+    {"--input", {"", "--bench", "--profile"}},
+    {"--dim", {"", "--bench", "--profile", "--test"}},
+    {"--seed", {"", "--bench", "--profile"}},
+    {"--threads", {"", "--bench", "--profile", "--test"}},
+    {"--guard", {"", "--bench", "--profile", "--test"}},
+    {"--save", {""}},
+    {"--json", {"--bench", "--profile"}},
+    {"--rtol", {"--test"}},
+    {"--atol", {"--test"}},
+};
+constexpr const char* kActions[] = {"--test", "--bench", "--profile", "--describe", "--extract", "--check"};
+
+std::string list_of(std::initializer_list<const char*> actions) {
+  std::string text;
+  for (const char* action : actions)
+    if (*action) text += (text.empty() ? "" : " or ") + std::string(action);
+  return text;
+}
+
+void check_companions(const CLI::App& app) {
+  std::string action;
+  for (const char* name : kActions)
+    if (app.count(name) > 0) action = name;
+  for (const Companion& c : kCompanions) {
+    const auto fits = [&](const char* name) { return action == name; };
+    if (app.count(c.option) == 0 || std::any_of(c.actions.begin(), c.actions.end(), fits)) continue;
+    if (action.empty()) throw RunUsageError(std::string(c.option) + " goes with " + list_of(c.actions));
+    throw RunUsageError(std::string(c.option) + " has no effect with " + action);
+  }
+}
+
 void check(const RunOptions& o) {
-  if (o.help || o.version || o.list_devices) return;
+  if (o.help || o.version) return;
+  if (o.list_devices && !o.bundle.empty())
+    throw RunUsageError("--list-devices takes no BUNDLE; it would not look at " + in_quotes(o.bundle));
+  if (o.list_devices) return;
   if (o.bundle.empty()) throw RunUsageError("no BUNDLE given");
   const int actions = !o.test.empty() + o.bench + o.profile + o.describe + o.check + !o.extract.empty();
   if (actions > 1)
     throw RunUsageError("give one of --test, --bench, --profile, --describe, --extract and --check, not several");
-  if (o.json && !o.bench && !o.profile) throw RunUsageError("--json goes with --bench or --profile");
   if (o.threads > 1024) throw RunUsageError("--threads " + std::to_string(o.threads) + ": expected 1 to 1024");
 }
 
@@ -140,8 +184,14 @@ RunOptions parse_run_options(std::span<const char* const> args) {
     throw RunUsageError(error.what());
   }
   for (const std::string& text : raw.inputs) options.inputs.push_back(parse_input(text));
-  for (const std::string& text : raw.dims) options.dims.push_back(parse_dim(text));
+  for (const std::string& text : raw.dims) {
+    options.dims.push_back(parse_dim(text));
+    const auto same = [&](const auto& other) { return other.first == options.dims.back().first; };
+    if (std::count_if(options.dims.begin(), options.dims.end(), same) > 1)
+      throw RunUsageError("--dim " + in_quotes(text) + ": the name is given twice");
+  }
   check(options);
+  if (!options.help && !options.version && !options.list_devices) check_companions(app);
   return options;
 }
 
