@@ -249,7 +249,7 @@ void Maker::binary() {
   if (is_int(type)) return add({with(any({Ops::Add, Ops::Sub, Ops::Mul, Ops::Max, Ops::Min}))}, from);
   if (a.wild() || b.wild()) {
     if (chance(50)) return add({with(any({Ops::Max, Ops::Min})), kWild}, from);
-    if (type == DType::F32 || type == DType::F64) // one rounding, at most
+    if (from.exact() && (type == DType::F32 || type == DType::F64)) // one rounding, at most
       keep({with(any({Ops::Add, Ops::Sub, Ops::Mul, Ops::Div, Ops::Mod})), kWild, 0, 0, true});
     return;
   }
@@ -547,29 +547,14 @@ std::vector<Value> Maker::make_values() {
     pool_.push_back(input(type, any_dims(0, 4), chance(25)));
   }
   using Step = void (Maker::*)();
-  static constexpr Step kSteps[] = {&Maker::unary,
-                                    &Maker::unary,
-                                    &Maker::binary,
-                                    &Maker::binary,
-                                    &Maker::binary,
-                                    &Maker::convert,
-                                    &Maker::convert,
-                                    &Maker::compare_or_select,
-                                    &Maker::compare_or_select,
-                                    &Maker::move,
-                                    &Maker::move,
-                                    &Maker::move,
-                                    &Maker::resize,
-                                    &Maker::resize,
-                                    &Maker::join,
-                                    &Maker::reduce_some,
-                                    &Maker::reduce_some,
-                                    &Maker::product,
-                                    &Maker::convolve,
-                                    &Maker::pool_windows,
-                                    &Maker::indexed,
-                                    &Maker::activation,
-                                    &Maker::integer_binary};
+  // clang-format off
+  static constexpr Step kSteps[] = { // the common ones stand twice
+      &Maker::unary,   &Maker::unary,       &Maker::binary,            &Maker::binary,            &Maker::binary,
+      &Maker::convert, &Maker::convert,     &Maker::compare_or_select, &Maker::compare_or_select, &Maker::move,
+      &Maker::move,    &Maker::move,        &Maker::resize,            &Maker::resize,            &Maker::join,
+      &Maker::product, &Maker::reduce_some, &Maker::reduce_some,       &Maker::convolve,          &Maker::pool_windows,
+      &Maker::indexed, &Maker::activation,  &Maker::integer_binary};
+  // clang-format on
   for (size_t n = 2 + below(9); n > 0; --n) {
     const size_t before = pool_.size();
     for (int tries = 0; tries < 4 && pool_.size() == before; ++tries) (this->*any(kSteps))();
@@ -577,7 +562,7 @@ std::vector<Value> Maker::make_values() {
   return pool_;
 }
 
-/// The case whose outputs are these. Params get their slots in the order in which they are reached.
+/// The case whose outputs are these.
 GraphCase Maker::finish(const std::vector<Value>& outputs) {
   int64_t slot = static_cast<int64_t>(case_.inputs.size());
   std::vector<Ref> stores;
