@@ -195,8 +195,7 @@ Ref bitcast(Ref a, DType dtype);
 /// A func called `name`. Those of `params` (sorted by slot) that `body` does not reach become sources of the func, so
 /// that its signature is whole.
 Ref make_func(std::string name, Ref body, Refs params = {});
-/// `func` with another body; the params of the old one that the new one does not reach stay in its signature, as
-/// sources.
+/// `func` with another body; params of the old one that the new one does not reach become sources of the func.
 Ref with_body(Ref func, Ref body);
 /// A Param with space=trap.
 inline bool is_trap(Ref x) { return x->is(Ops::Param) && x->s(Attr::Space, "") == "trap"; }
