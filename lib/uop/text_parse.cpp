@@ -41,6 +41,7 @@ public:
     std::vector<Ref> params;
     if (!in_.at_end()) module_.root = body(params);
     if (!in_.at_end()) in_.fail(in_.pos(), "a line or the end of the text");
+    if (!module_.root) in_.fail(in_.pos(), "a func or a line");
   }
 
 private:

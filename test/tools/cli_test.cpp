@@ -96,6 +96,9 @@ TEST_F(Cli, ModelsThatCannotBeRead) {
              incomplete);
   expect("tgc cut.json", 1, "cut.json: error TGC-E208: byte 10: not JSON\n  note: a JSON checker names the mistake");
   expect("tgc words.txt", 1, "words.txt:1:1: error TGC-E102: found \"hello\", expected the header \"; tgc uop 1\"");
+  write_file(folder / "comment.uop", "; tgc uop 1\n; and no more");
+  expect("tgc comment.uop", 1,
+         "comment.uop:2:14: error TGC-E102: found the end of the text, expected a func or a line");
   expect("tgc - -o x.bundle < /dev/null", 1, "standard input: error TGC-E201: the file is empty" + incomplete);
   if (getuid() != 0) { // root reads everything
     fs::permissions(folder / "m.onnx", fs::perms::none);
