@@ -215,7 +215,7 @@ static int tensor_bytes(const tgrt_context* c, const struct tgrt_plan_tensor* t,
 static int evaluate_tensors(tgrt_context* c, tgrt_error* error) {
   const tgrt_model* m = c->model;
   for (int kind = 0; kind < 2; ++kind) {
-    for (uint32_t i = 0; i < tgrt_tensor_count(m, kind); ++i) {
+    for (uint32_t i = 0; i < tgrt_stored_count(m, kind); ++i) {
       const struct tgrt_plan_tensor* t = &m->tensors[kind][i];
       int rc = 0;
       for (uint32_t axis = 0; axis < t->rank && !rc; ++axis)
@@ -308,7 +308,7 @@ static int lay_out(tgrt_context* c, tgrt_error* error) {
   size_t arena = 0, io = 0;
   int overflow = place_buffers(c, &arena) || place_scratch(c, &arena);
   for (int kind = 0; kind < 2; ++kind)
-    for (uint32_t i = 0; i < tgrt_tensor_count(c->model, kind) && !overflow; ++i)
+    for (uint32_t i = 0; i < tgrt_stored_count(c->model, kind) && !overflow; ++i)
       overflow = place(c, &io, c->tensors[kind][i].bytes, &c->tensors[kind][i].offset);
   if (overflow) return tgrt_fail(error, TGRT_E_OVERFLOW, "the buffers' sizes are negative or pass the address space");
   c->arena_bytes = arena;

@@ -54,7 +54,7 @@ int tgrt_guard_check(const tgrt_context* c, uint32_t step, tgrt_error* error) {
     if ((at = first_change(c->arena + c->buffers[i].offset, c->buffers[i].bytes)) != 0)
       return report(c, step, "an arena buffer", at, error);
   for (int kind = 0; kind < 2; ++kind)
-    for (uint32_t i = 0; i < tgrt_tensor_count(m, kind); ++i)
+    for (uint32_t i = 0; i < tgrt_stored_count(m, kind); ++i)
       if ((at = first_change(c->io + c->tensors[kind][i].offset, c->tensors[kind][i].bytes)) != 0)
         return report(c, step, kKinds[kind], at, error);
   for (uint32_t t = 0; t < c->pool.count; ++t)

@@ -100,6 +100,10 @@ struct tgrt_model {
   const char* text;
 };
 
+/* Tensors of a kind that have storage: those of tgrt_tensor_count, and the traps behind the outputs. */
+static inline uint32_t tgrt_stored_count(const tgrt_model* m, int kind) {
+  return kind == TGRT_INPUT ? m->plan->inputs.count : m->plan->outputs.count;
+}
 const struct tgrt_section* tgrt_find_section(const tgrt_model* model, uint32_t kind);
 /* Checks the plan section and sets the model's tables. */
 int tgrt_check_plan(tgrt_model* model, tgrt_error* error);

@@ -54,7 +54,7 @@ static int check_tensors(const tgrt_model* m, tgrt_error* error) {
   for (uint32_t i = 0; i < m->plan->dims.count; ++i)
     if (!tgrt_is_expr(m, m->dims[i])) return bad(error, "dims", i, "not an expression");
   for (int kind = 0; kind < 2; ++kind) {
-    const uint32_t count = kind == TGRT_INPUT ? m->plan->inputs.count : m->plan->outputs.count;
+    const uint32_t count = tgrt_stored_count(m, kind);
     for (uint32_t i = 0; i < count; ++i) {
       const struct tgrt_plan_tensor* t = &m->tensors[kind][i];
       const uint32_t dims = m->plan->dims.count;

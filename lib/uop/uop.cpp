@@ -399,11 +399,15 @@ Ref make_func(std::string name, Ref body, Refs params) {
 }
 
 Ref with_body(Ref func, Ref body) {
-  std::vector<Ref> params;
+  std::vector<Ref> params, src;
   for (Ref node : toposort(func))
     if (node->is(Ops::Param)) params.push_back(node);
   std::sort(params.begin(), params.end(), [](Ref a, Ref b) { return a->i(Attr::Slot) < b->i(Attr::Slot); });
-  return func->ctx->with_src(func, make_func(func->s(Attr::Name), body, params)->src);
+  const Ref fresh = make_func(func->s(Attr::Name), body, params);
+  src.assign(fresh->src.begin(), fresh->src.end());
+  for (Ref kept : func->src.subspan(1))
+    if (!kept->is(Ops::Param)) src.push_back(kept); // checks
+  return func->ctx->with_src(func, src);
 }
 
 bool structural_less(Ref a, Ref b) {

@@ -72,9 +72,12 @@ TEST(Gather, AnIndexOutsideIsAnErrorThatNamesTheNode) {
   ASSERT_EQ(tgrt_create_context(c.model(), nullptr, &context, &error), 0) << error.text;
   auto* at = static_cast<int64_t*>(tgrt_data(context, TGRT_INPUT, 1, &error));
   const int64_t cases[][3] = {{0, 4, 5}, {-6, 0, 0}, {0, INT64_MAX, 0}, {0, 0, INT64_MIN}};
+  auto* x = static_cast<float*>(tgrt_data(context, TGRT_INPUT, 0, &error));
+  for (int i = 0; i < 35; ++i) x[i] = static_cast<float>(i) + 0.1f;
   for (const auto& wrong : cases) {
     std::memcpy(at, wrong, sizeof wrong);
     EXPECT_EQ(tgrt_run(context, &error), TGRT_E_INDEX);
+    for (int i = 0; i < 35; ++i) EXPECT_EQ(x[i], static_cast<float>(i) + 0.1f); // a trap has storage of its own
     EXPECT_STREQ(error.text,
                  "TGR-E307: node \"pick\" (Gather, opset 13): an index is outside its tensor. The outputs are "
                  "not valid; an index counts from 0, or from -1 at the end.");

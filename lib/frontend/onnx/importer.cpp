@@ -52,8 +52,8 @@ private:
   std::map<std::string, size_t> maker_; ///< node that makes each value
   std::vector<Ref> params_;
   std::vector<std::pair<std::string, Ref>> traps_; ///< the node, and whether its inputs were not valid
-  std::map<std::string, int64_t> unsupported_; ///< nodes that no table has, by operator
-  size_t listed_ = 0;                          ///< all of them
+  std::map<std::string, int64_t> unsupported_;     ///< nodes that no table has, by operator
+  size_t listed_ = 0;                              ///< all of them
 
   Context& ctx() { return *module_.ctx; }
   std::string where(const Node& node, size_t index) const;
