@@ -41,9 +41,10 @@ struct RewriteEvent {
 class PassContext {
 public:
   Numerics numerics = Numerics::Standard;
-  const TargetInfo* target = nullptr;                  ///< not owned; null while no target is chosen
-  std::set<std::string> disabled_rules;                ///< "table/rule" names that never fire
-  bool count_rules = false;                            ///< keep `counts`
+  const TargetInfo* target = nullptr;                ///< not owned; null while no target is chosen
+  std::map<uint32_t, std::string>* origin = nullptr; ///< not owned; Module::origin, which rewrites of its nodes extend
+  std::set<std::string> disabled_rules;              ///< "table/rule" names that never fire
+  bool count_rules = false;                          ///< keep `counts`
   std::function<void(const RewriteEvent&)> on_rewrite; ///< called after every replacement, if set
 
   /// ParentFirst only: the node just rewritten (or looked at) is final and its sources are not visited.

@@ -81,6 +81,7 @@ private:
 
   void build(const Frame& frame) {
     const Ref rebuilt = with_results(frame.node);
+    inherit_origin(frame.node, rebuilt);
     if (options_.order == Order::OncePerNode) {
       const Ref out = apply({rebuilt, {}, frame.origin, Phase::Build});
       memo_[frame.node].result = out ? out : rebuilt;
@@ -115,11 +116,26 @@ private:
   Ref apply(const Frame& frame) {
     const Ref out = matcher_.apply(frame.node, session_);
     if (!out) return out;
+    inherit_origin(frame.node, out);
     events_[num_events_++ % kEvents] = {session_.fired, frame.node, out};
     if (context_.on_rewrite)
       context_.on_rewrite({options_.name, matcher_.rules()[session_.fired].full_name(), frame.node, out});
     if (++spent_[frame.origin] > options_.fuel) overflow(frame.node);
     return out;
+  }
+
+  /// What is made of a model's node is of that node.
+  void inherit_origin(Ref from, Ref to) {
+    if (!context_.origin) return;
+    const auto at = context_.origin->find(from->id);
+    if (at == context_.origin->end()) return;
+    std::vector<Ref> made = {to};
+    while (!made.empty()) {
+      const Ref node = made.back();
+      made.pop_back();
+      if (node->id >= first_new_ && context_.origin->emplace(node->id, at->second).second)
+        made.insert(made.end(), node->src.begin(), node->src.end());
+    }
   }
 
   [[noreturn]] void overflow(Ref node) const {

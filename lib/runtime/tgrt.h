@@ -60,7 +60,7 @@ typedef struct tgrt_step_event {
   const char* kernel; /* its name; lives as long as the model */
   const char* origin; /* the model's nodes, may be "" */
   uint64_t nanoseconds;
-  int64_t flops, bytes; /* the compiler's estimates for this shape */
+  int64_t flops, bytes; /* operations of this shape, and bytes that it must move at least, as the compiler counts */
 } tgrt_step_event;
 
 /* ---- models ------------------------------------------------------------------------------------------------------ */

@@ -62,14 +62,14 @@ Ref mark_constants(Ref plan) {
     for (Ref& s : src)
       for (const auto& [from, to] : replaced)
         if (s == from) s = to;
-    Ref changed = ctx.make(Ops::Call, DType::Void, src);
+    Ref changed = ctx.with_src(call, src);
     if (folds(changed) && writers(call->src[1]) == 1) {
       char key[32];
       std::snprintf(key, sizeof key, "fold/%016llx", static_cast<unsigned long long>(changed->hash));
       Ref weight = ctx.make(Ops::Weight, src[1]->dtype, src[1]->shape, {{Attr::Key, std::string(key)}});
       replaced.emplace_back(src[1], weight);
       src[1] = weight;
-      changed = ctx.make(Ops::Call, DType::Void, src);
+      changed = ctx.with_src(call, src);
     }
     calls.push_back(changed);
   }

@@ -65,7 +65,9 @@ Ref make_plan(Ref root, const std::vector<KernelDraft>& kernels) {
     Ref kernel = make_func(kernel_name(sink, renumbered), sink);
     std::vector<Ref> call = {kernel};
     for (Ref argument : arguments) call.push_back(as_named(whole, argument));
-    calls.push_back(ctx.make(Ops::Call, DType::Void, call));
+    Attrs attrs;
+    if (!draft.origin.empty()) attrs.push_back({Attr::Origin, draft.origin});
+    calls.push_back(ctx.make(Ops::Call, DType::Void, call, attrs));
   }
   return with_body(root, ctx.make(Ops::Linear, DType::Void, calls));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "uop/uop.h"
@@ -11,6 +12,7 @@ namespace tgc {
 /// in it name graph storage (Param, Weight, Buffer) directly.
 struct KernelDraft {
   Ref out, index, value;
+  std::string origin; ///< the model's nodes that it computes, for reports; may be empty
 };
 
 /// The plan: each draft becomes a func over flat params (slot 0 the output, then inputs in first-use order) with ranges

@@ -68,7 +68,7 @@ Ref plan_memory(Ref plan) {
           s = to;
           break;
         }
-    renamed.push_back(ctx.make(Ops::Call, DType::Void, src));
+    renamed.push_back(ctx.with_src(call, src));
   }
   return with_body(plan, ctx.make(Ops::Linear, DType::Void, renamed));
 }

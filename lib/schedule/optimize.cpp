@@ -490,7 +490,7 @@ Ref optimize_plan(Ref plan, const TargetInfo& target, bool reorder) {
       if (std::find(calls.begin(), calls.end(), pack_call) == calls.end()) calls.push_back(pack_call);
       argument = packed;
     }
-    calls.push_back(ctx.make(Ops::Call, DType::Void, src));
+    calls.push_back(ctx.with_src(call, src));
   }
   return with_body(plan, ctx.make(Ops::Linear, DType::Void, calls));
 }

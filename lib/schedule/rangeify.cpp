@@ -11,6 +11,7 @@
 #include "schedule/rangeify.h"
 
 #include <algorithm>
+#include <set>
 
 #include "rewrite/lower/linearize.h"
 #include "rewrite/rewrite.h"
@@ -129,9 +130,9 @@ std::vector<size_t> private_axes(const std::vector<Use>& uses, const std::vector
 
 class Rangeify {
 public:
-  Rangeify(Ref root, FusionPolicy policy)
-      : ctx_(*root->ctx), root_(root), policy_(policy), order_(toposort(root->src[0])), size_(ctx_.size()),
-        realized_(size_) {}
+  Rangeify(Ref root, FusionPolicy policy, const Origins* origins)
+      : ctx_(*root->ctx), root_(root), policy_(policy), origins_(origins), order_(toposort(root->src[0])),
+        size_(ctx_.size()), realized_(size_) {}
 
   Ref run() {
     for (Ref node : order_) check(node);
@@ -397,11 +398,49 @@ private:
       if (!s.storage)
         s.storage = ctx_.make(Ops::Buffer, node->dtype, node->shape,
                               {{Attr::Slot, buffers++}, {Attr::Space, std::string("global")}});
-      kernels.push_back({s.storage, flat_index(ctx_, s.inner.at.index, node->shape), s.inner.value});
+      kernels.push_back({s.storage, flat_index(ctx_, s.inner.at.index, node->shape), s.inner.value, origin_of(node)});
       for (Use& use : s.uses) use.value = load(s.storage, use.at);
     }
     for (Ref store : root_->src[0]->src) add_copy(store, kernels);
     return make_plan(root_, make_in_place(kernels));
+  }
+
+  static Refs data_sources(Ref node) { return node->cls() == OpClass::Movement ? node->src.first(1) : node->src; }
+
+  void number_nodes() {
+    position_.resize(size_);
+    has_data_.resize(size_);
+    for (size_t i = 0; i < order_.size(); ++i) {
+      Ref node = order_[i];
+      position_[node->id] = i;
+      Refs src = data_sources(node);
+      has_data_[node->id] = node->cls() == OpClass::Leaf
+                                ? !node->is(Ops::Const)
+                                : std::any_of(src.begin(), src.end(), [&](Ref s) { return has_data_[s->id]; });
+    }
+  }
+
+  /// The model's nodes that are computed together with `node`: it and what is read up to other kernels' results,
+  /// sources first. A value of constants alone is shared by nodes that have nothing else in common, so it names none.
+  std::string origin_of(Ref node) {
+    if (!origins_) return {};
+    if (position_.empty()) number_nodes();
+    std::set<size_t> members;
+    std::vector<Ref> stack = {node};
+    while (!stack.empty()) {
+      Ref n = stack.back();
+      stack.pop_back();
+      if (n->cls() == OpClass::Leaf || !members.insert(position_[n->id]).second) continue;
+      for (Ref s : data_sources(n))
+        if (state(s).fusion != Fusion::Realize && has_data_[s->id]) stack.push_back(s);
+    }
+    std::vector<std::string> names;
+    for (size_t i : members)
+      if (const auto at = origins_->find(order_[i]->id); at != origins_->end())
+        if (std::find(names.begin(), names.end(), at->second) == names.end()) names.push_back(at->second);
+    std::string text;
+    for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+    return text;
   }
 
   /// A store of a leaf, or a second store of one value, is a kernel that copies.
@@ -411,15 +450,18 @@ private:
     Position at;
     for (Ref dim : out->shape) at.index.push_back(fresh_range(dim, "loop"));
     Ref copied = value->cls() == OpClass::Leaf ? leaf_value(value, at) : load(state(value).storage, at);
-    kernels.push_back({out, flat_index(ctx_, at.index, out->shape), copied});
+    kernels.push_back({out, flat_index(ctx_, at.index, out->shape), copied, origin_of(value)});
   }
 
   static constexpr size_t kMaxUses = 16; // beyond this, one more kernel is cheaper than one more copy of the index math
   Context& ctx_;
   Ref root_;
   FusionPolicy policy_;
+  const Origins* origins_;
   std::vector<Ref> order_;
-  size_t size_; // nodes that existed before this pass: the side tables' size
+  std::vector<size_t> position_; ///< in order_, by id; set for origin_of
+  std::vector<bool> has_data_;   ///< by id: not made of constants alone; set for origin_of
+  size_t size_;                  // nodes that existed before this pass: the side tables' size
   std::vector<bool> realized_;
   std::vector<double> cost_, reads_;
   std::vector<bool> reduces_, contracts_;
@@ -429,6 +471,6 @@ private:
 
 } // namespace
 
-Ref rangeify(Ref root, FusionPolicy policy) { return Rangeify(root, policy).run(); }
+Ref rangeify(Ref root, FusionPolicy policy, const Origins* origins) { return Rangeify(root, policy, origins).run(); }
 
 } // namespace tgc

@@ -121,6 +121,34 @@ TEST(Pipeline, ProductSummedOverTheLastAxisIsOneKernel) {
             1U);
 }
 
+TEST(Pipeline, StepsNameTheModelsNodesButNotSharedConstants) {
+  const char* text = R"({"tgc": 1,
+    "inputs": [{"name": "x", "type": "f32", "shape": [64, 64]}],
+    "constants": [{"name": "two", "type": "f32", "shape": [1, 1], "data": 2}],
+    "nodes": [{"op": "expand", "name": "twos", "in": ["two"], "shape": [64, 64]},
+              {"op": "mul", "name": "scaled", "in": ["x", "twos"]},
+              {"op": "matmul", "name": "product", "in": ["scaled", "scaled"]},
+              {"op": "mul", "name": "y", "in": ["product", "twos"]}], "outputs": ["y"]})";
+  CompileOptions options;
+  Compilation c = start_compilation(json(text), options);
+  run_pipeline(c, options);
+  fold_constants(c);
+  render(c);
+  std::vector<std::string> origins;
+  for (const BundleContents::Step& step : assemble(c, options).steps) origins.push_back(step.origin);
+  EXPECT_EQ(origins, (std::vector<std::string>{"scaled", "product, y"}));
+}
+
+TEST(Pipeline, NodesMadeByARewriteKeepTheirOrigin) {
+  CompileOptions options;
+  Compilation c = start_compilation(json(R"({"tgc": 1,
+    "inputs": [{"name": "x", "type": "f16", "shape": [64]}],
+    "nodes": [{"op": "exp", "name": "e", "in": ["x"]}, {"op": "neg", "name": "y", "in": ["e"]}], "outputs": ["y"]})"),
+                                    options);
+  run_pipeline(c, options);
+  EXPECT_EQ(c.module.root->src[0]->src[0]->s(Attr::Origin), "e, y");
+}
+
 TEST(Pipeline, UnknownPassesAreNamed) {
   CompileOptions options;
   options.passes.stop_after = "rangify";

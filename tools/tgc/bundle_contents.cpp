@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // From a plan to the tables of a bundle. Everything is read off the plan: storage nodes are the tables' rows, calls the
 // steps. Estimates count what the linear kernel does: element operations times the extents of the loops around them,
-// and each argument's bytes once.
+// and of each argument the bytes that must move at least: all of them, or as many as there are accesses where that is
+// less.
 #include "tgc/bundle_contents.h"
 
 #include <algorithm>
@@ -45,6 +46,7 @@ private:
     for (Ref call : calls) {
       BundleContents::Step step;
       step.kernel = static_cast<int>(std::find(kernels.begin(), kernels.end(), call->src[0]) - kernels.begin());
+      step.origin = call->s(Attr::Origin, "");
       for (Ref argument : call->src.subspan(1)) step.args.push_back(argument_of(argument));
       out_.steps.push_back(std::move(step));
     }
@@ -143,24 +145,32 @@ private:
     k.chunks = ctx_.index(1);
     k.flops = k.bytes = ctx_.index(0);
     std::vector<Ref> trips = {ctx_.index(1)};
+    std::map<Ref, Ref, ById> accesses; // elements, by param
     for (Ref node : kernel->src[0]->src) {
       if (node->is(Ops::Range)) {
         trips.push_back(dim_mul(trips.back(), node->src[0]));
         if (node->s(Attr::Axis) == "thread") k.chunks = node->src[0];
       } else if (node->is(Ops::End)) {
         trips.pop_back();
+      } else if ((node->is(Ops::Load) || node->is(Ops::Store)) && node->src[0]->is(Ops::Param)) {
+        Ref at_once = dim_mul(numel(ctx_, node->src[1]->shape), ctx_.index(node->i(Attr::Lanes, 1)));
+        Ref& total = accesses.try_emplace(node->src[0], ctx_.index(0)).first->second;
+        total = dim_add(total, dim_mul(trips.back(), at_once));
       } else if (is_float(node->dtype) && node->cls() != OpClass::Memory && node->cls() != OpClass::Leaf &&
                  !node->is(Ops::After)) {
         Ref lanes = dim_mul(numel(ctx_, node->shape), ctx_.index(node->is(Ops::Fma) ? 2 : 1));
         k.flops = dim_add(k.flops, dim_mul(trips.back(), lanes));
       }
     }
-    for (Ref node : toposort(kernel)) {
-      if (!node->is(Ops::Param)) continue;
-      // A kernel whose result may be empty has no chunk then, so that it reads nothing either.
-      if (node->i(Attr::Slot) == 0 && node->shape[0]->lo < 1)
+    // A kernel whose result may be empty has no chunk then, so that it reads nothing either.
+    for (Ref node : toposort(kernel))
+      if (node->is(Ops::Param) && node->i(Attr::Slot) == 0 && node->shape[0]->lo < 1)
         k.chunks = dim_mul(k.chunks, binary(Ops::Min, node->shape[0], ctx_.index(1)));
-      k.bytes = dim_add(k.bytes, bytes_of(node));
+    for (const auto& [param, elements] : accesses) {
+      Ref accessed = dim_mul(elements, ctx_.index(byte_size(param->dtype))), all = bytes_of(param);
+      k.bytes = dim_add(k.bytes, accessed->hi <= all->lo   ? accessed
+                                 : all->hi <= accessed->lo ? all
+                                                           : ctx_.make(Ops::Min, DType::Index, {all, accessed}));
     }
     return k;
   }

@@ -124,6 +124,16 @@ void print_checks(const Compilation& c) {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
+/// "-vv" lines: each kernel with its opts, then the nodes of each call of it.
+void say_kernels(const Compilation& c) {
+  for (Ref kernel : kernels_of(c.module.root)) {
+    std::fprintf(stderr, "kernel    %s  %s\n", kernel->s(Attr::Name).c_str(), kernel->s(Attr::Opts, "").c_str());
+    for (Ref call : c.module.root->src[0]->src)
+      if (call->src[0] == kernel && call->has(Attr::Origin))
+        std::fprintf(stderr, "  nodes   %s\n", call->s(Attr::Origin).c_str());
+  }
+}
+
 /// "-v" lines: what a stage made and how long it took.
 class Progress {
 public:
@@ -177,9 +187,7 @@ Exit run_tgc(const Options& options) {
   if (!options.emit.empty() || !options.stop_after.empty()) return emit(c, options, compile);
   Verifier verifier(c, options.verify, compile);
   run_pipeline(c, compile);
-  if (options.verbosity > 1)
-    for (Ref kernel : kernels_of(c.module.root))
-      std::fprintf(stderr, "kernel    %s  %s\n", kernel->s(Attr::Name).c_str(), kernel->s(Attr::Opts, "").c_str());
+  if (options.verbosity > 1) say_kernels(c);
   progress.stage("schedule", std::to_string(kernel_count(c)) + " kernels, " +
                                  std::to_string(c.module.root->src[0]->src.size()) + " steps");
   fold_constants(c, compile.jobs);

@@ -29,7 +29,7 @@ Ref simplify_pass(Ref root, PassContext& context) {
 constexpr Pass kGraphPasses[] = {
     {"widen-half",     "rewrite", [](Ref root, PassContext& c) { return widen_half(root, c); },
      "tensor", "tensor", true,  "computes f16 and bf16 in f32, rounded where stored, compared or converted"},
-    {"rangeify",       "schedule", [](Ref root, PassContext&) { return rangeify(root); },
+    {"rangeify",       "schedule", [](Ref root, PassContext& c) { return rangeify(root, default_fusion, c.origin); },
      "tensor", "plan",   false, "decides which values live in memory and cuts the graph into kernels over ranges"},
     {"mark-constants", "schedule", [](Ref root, PassContext&) { return mark_constants(root); },
      "plan",   "plan",   true,  "turns buffers computed from weights alone into weights made at compile time"},
@@ -87,7 +87,7 @@ Ref map_kernels(Ref plan, const std::function<Ref(Ref)>& change) {
   for (Ref call : plan->src[0]->src) {
     std::vector<Ref> src(call->src.begin(), call->src.end());
     src[0] = std::find_if(changed.begin(), changed.end(), [&](const auto& c) { return c.first == src[0]; })->second;
-    calls.push_back(ctx.make(Ops::Call, DType::Void, src));
+    calls.push_back(ctx.with_src(call, src));
   }
   return with_body(plan, ctx.make(Ops::Linear, DType::Void, calls));
 }

@@ -108,6 +108,7 @@ void run_passes_between(Compilation& c, const CompileOptions& options) {
       PassOptions one = only_pass(options.passes, pass);
       auto run = [&](Ref root) { return run_passes(table, root, context, one); };
       bool graph = table.data() == graph_passes().data();
+      context.origin = graph ? &c.module.origin : nullptr; // kernels name no nodes
       c.module.root = graph ? run(c.module.root) : map_kernels(c.module.root, run);
       if (options.after_pass) options.after_pass(pass, c.module, seconds_since(began));
       if (last) return;

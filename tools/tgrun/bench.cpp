@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Times of runs and of kernels. A benchmark warms up for a tenth of a second (pages, caches, clock), then runs for a
 // second or a hundred runs, whichever is longer but at most ten seconds; medians and minima say more than means on a
-// shared machine. A profile's rates use the compiler's estimates of operations and bytes.
+// shared machine. A profile's rates use the compiler's counts of operations and of bytes that must move at least.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -33,6 +33,7 @@ double quantile(const std::vector<double>& sorted, double q) {
 }
 
 struct KernelTimes {
+  uint32_t step = 0; ///< number within the run
   std::string name, origin;
   std::vector<double> seconds; ///< of each launch
   double flops = 0, bytes = 0; ///< of one launch
@@ -44,6 +45,7 @@ using Profile = std::map<uint32_t, KernelTimes>;
 
 void record(void* user, const tgrt_step_event* event) {
   KernelTimes& step = (*static_cast<Profile*>(user))[event->step];
+  step.step = event->step;
   step.name = event->kernel;
   step.origin = event->origin;
   step.flops = static_cast<double>(event->flops);
@@ -52,20 +54,26 @@ void record(void* user, const tgrt_step_event* event) {
 }
 
 void print_profile(const std::vector<KernelTimes>& steps, double total, size_t runs) {
-  std::printf("%10s %6s %9s %8s  %s\n", "us", "share", "GFLOP/s", "GB/s", "kernel");
-  for (const KernelTimes& step : steps)
-    std::printf("%10.2f %5.1f%% %9.2f %8.2f  %s%s\n", step.median * 1e6, 100 * step.median / total,
-                step.flops / step.median * 1e-9, step.bytes / step.median * 1e-9, step.name.c_str(),
-                step.origin.empty() ? "" : (" (" + step.origin + ")").c_str());
-  std::printf("%10.2f  total of %zu kernels, medians of %zu runs\n", total * 1e6, steps.size(), runs);
+  std::printf("%10s %6s %9s %8s %8s %8s  %s\n", "us", "share", "MFLOP", "GFLOP/s", "MB", "GB/s", "kernel (nodes)");
+  const char* row = "%10.2f %5.1f%% %9.3f %8.2f %8.3f %8.2f  ";
+  double flops = 0, bytes = 0;
+  for (const KernelTimes& step : steps) {
+    std::printf(row, step.median * 1e6, 100 * step.median / total, step.flops * 1e-6, step.flops / step.median * 1e-9,
+                step.bytes * 1e-6, step.bytes / step.median * 1e-9);
+    std::printf("%s%s\n", step.name.c_str(), step.origin.empty() ? "" : (" (" + step.origin + ")").c_str());
+    flops += step.flops;
+    bytes += step.bytes;
+  }
+  std::printf(row, total * 1e6, 100.0, flops * 1e-6, flops / total * 1e-9, bytes * 1e-6, bytes / total * 1e-9);
+  std::printf("total of %zu kernels, medians of %zu runs\n", steps.size(), runs);
 }
 
 void print_profile_json(const std::vector<KernelTimes>& steps, double total, size_t runs) {
   std::printf("{\"runs\": %zu, \"total_us\": %.3f, \"kernels\": [", runs, total * 1e6);
   for (size_t i = 0; i < steps.size(); ++i)
-    std::printf("%s\n  {\"kernel\": %s, \"nodes\": %s, \"us\": %.3f, \"flops\": %.0f, \"bytes\": %.0f}", i ? "," : "",
-                json_string(steps[i].name).c_str(), json_string(steps[i].origin).c_str(), steps[i].median * 1e6,
-                steps[i].flops, steps[i].bytes);
+    std::printf("%s\n  {\"step\": %u, \"kernel\": %s, \"nodes\": %s, \"us\": %.3f, \"flops\": %.0f, \"bytes\": %.0f}",
+                i ? "," : "", steps[i].step, json_string(steps[i].name).c_str(), json_string(steps[i].origin).c_str(),
+                steps[i].median * 1e6, steps[i].flops, steps[i].bytes);
   std::printf("\n]}\n");
 }
 

@@ -70,7 +70,7 @@ void add_all(CLI::App& app, RunOptions& o, RawOptions& raw) {
   app.add_option("--rtol", o.rtol, "relative tolerance of --test (default: 1e-3)")->type_name("X")->group(group);
   app.add_option("--atol", o.atol, "absolute tolerance of --test (default: 1e-7)")->type_name("X")->group(group);
   app.add_flag("--bench", o.bench, "time runs: median, minimum, 90th percentile")->group(group);
-  app.add_flag("--profile", o.profile, "time kernels: share, GFLOP/s, GB/s")->group(group);
+  app.add_flag("--profile", o.profile, "time kernels: share, operations, bytes, the nodes in each")->group(group);
   app.add_flag("--describe", o.describe, "print the bundle as JSON; for bundles of any CPU")->group(group);
   app.add_option("--extract", o.extract, "write its parts as files: code.so, plan.json, weights.bin …")
       ->type_name("DIR")
