@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Turns the shapes that a caller set into everything a run needs: values of the variables, dims, sizes, chunk counts,
  * and one arena of slots and scratch. All of it is closed forms of the plan, evaluated only when shapes change. A slot
- * is as large as the largest of its buffers, and slots lie one after the other. In guard mode each buffer is its own
- * slot and has red zones. Sizes come from a model, so every sum and product is checked. */
+ * reaches to the end of the last of its buffers, and slots lie one after the other. In guard mode each buffer lies
+ * alone and has red zones. Sizes come from a model, so every sum and product is checked. */
 #include <stdio.h>
 
 #include "runtime/internal.h"
@@ -251,12 +251,15 @@ static int place_buffers(tgrt_context* c, size_t* next) {
     if (tgrt_eval(m, m->buffers[i].bytes, c->vars, &bytes) || bytes < 0) return 1;
     c->buffers[i].bytes = (size_t)bytes;
     if (guard && place(c, next, (size_t)bytes, &c->buffers[i].offset)) return 1;
-    if (c->slots[slot] < (size_t)bytes) c->slots[slot] = (size_t)bytes;
+    size_t end;
+    if (__builtin_add_overflow((size_t)bytes, (size_t)m->buffers[i].at, &end)) return 1;
+    if (c->slots[slot] < end) c->slots[slot] = end;
   }
   if (guard) return 0;
   for (uint32_t s = 0; s < m->plan->slot_count; ++s)
     if (place(c, next, c->slots[s], &c->slots[s])) return 1;
-  for (uint32_t i = 0; i < m->plan->buffers.count; ++i) c->buffers[i].offset = c->slots[m->buffers[i].slot];
+  for (uint32_t i = 0; i < m->plan->buffers.count; ++i)
+    c->buffers[i].offset = c->slots[m->buffers[i].slot] + (size_t)m->buffers[i].at;
   return 0;
 }
 

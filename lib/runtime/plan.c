@@ -86,7 +86,8 @@ static int check_storage(const tgrt_model* m, tgrt_error* error) {
       return bad(error, "weights", i, "outside the weights section");
   }
   for (uint32_t i = 0; i < m->plan->buffers.count; ++i)
-    if (!tgrt_is_expr(m, m->buffers[i].bytes) || m->buffers[i].slot >= m->plan->slot_count)
+    if (!tgrt_is_expr(m, m->buffers[i].bytes) || m->buffers[i].slot >= m->plan->slot_count ||
+        m->buffers[i].at % TGRT_DATA_ALIGN != 0 || m->buffers[i].at > SIZE_MAX / 4)
       return bad(error, "buffers", i, "invalid");
   if (m->plan->slot_count > m->plan->buffers.count)
     return tgrt_fail(error, TGRT_E_PLAN, "plan: more slots than buffers");

@@ -142,11 +142,13 @@ struct tgrt_plan_weight {
   uint32_t reserved;
   uint64_t offset, bytes;
 };
-/* Intermediate buffer. Buffers of one slot share storage, never at the same time: a slot is as large as its largest
- * buffer, and slots lie one after the other, each 64-byte aligned. */
+/* Intermediate buffer, `at` bytes into its slot, a multiple of 64. Buffers of one slot may overlap, never while both
+ * are in use: a slot reaches to the end of the last of its buffers, and slots lie one after the other, each 64-byte
+ * aligned. */
 struct tgrt_plan_buffer {
   tgrt_expr bytes;
   uint32_t slot;
+  uint64_t at;
 };
 struct tgrt_plan_kernel {
   tgrt_text name, opts;
@@ -180,6 +182,7 @@ struct tgrt_plan {
 };
 TGRT_STATIC_ASSERT(sizeof(struct tgrt_plan_var) == 24, "file format");
 TGRT_STATIC_ASSERT(sizeof(struct tgrt_plan_weight) == 24, "file format");
+TGRT_STATIC_ASSERT(sizeof(struct tgrt_plan_buffer) == 16, "file format");
 TGRT_STATIC_ASSERT(sizeof(struct tgrt_plan_kernel) == 40, "file format");
 TGRT_STATIC_ASSERT(sizeof(struct tgrt_plan) == 16 + 8 * 13, "file format");
 

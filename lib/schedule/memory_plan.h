@@ -5,9 +5,9 @@
 
 namespace tgc {
 
-/// Renumbers the global Buffers of a plan so that buffers whose lives do not overlap share a slot. A buffer lives from
-/// the call that writes it to the last call that reads it. The arena holds the slots in order; a slot is as large as
-/// its largest buffer.
+/// Gives the global Buffers of a plan their places: `slot`, and `at` bytes from its start where that is not 0. A buffer
+/// lives from the call that writes it to the last call that reads it; only buffers whose lives do not overlap share
+/// memory. The arena holds the slots in order; a slot reaches to the end of the last of its buffers.
 Ref plan_memory(Ref plan);
 
 } // namespace tgc

@@ -173,7 +173,7 @@ TEST(Tgrun, DescribesAndExtracts) {
   EXPECT_NE(json.find("\"inputs\": [\n    {\"name\": \"x\", \"dtype\": \"f32\", \"dims\": [\"N\", 4]}\n  ]"),
             std::string::npos)
       << json;
-  EXPECT_NE(json.find("{\"bytes\": \"N * 16\", \"slot\": 0}"), std::string::npos) << json;
+  EXPECT_NE(json.find("{\"bytes\": \"N * 16\", \"slot\": 0, \"at\": 0}"), std::string::npos) << json;
   EXPECT_NE(
       json.find("{\"kernel\": \"k_bias\", \"args\": [\"buffer 0\", \"weight 1\", \"output 0\"], \"nodes\": \"add1, "
                 "relu1\"}"),

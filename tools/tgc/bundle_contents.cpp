@@ -131,7 +131,8 @@ private:
       row = {BundleContents::Arg::Kind::Weight, static_cast<int>(out_.weights.size())};
       out_.weights.push_back({key, data->second, bytes});
     } else {
-      out_.buffers.push_back({bytes_of(storage), static_cast<int>(storage->i(Attr::Slot))});
+      out_.buffers.push_back({bytes_of(storage), static_cast<int>(storage->i(Attr::Slot)),
+                              static_cast<uint64_t>(storage->i(Attr::At, 0))});
     }
     rows_[storage] = row;
     return row;

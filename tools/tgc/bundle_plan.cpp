@@ -116,7 +116,7 @@ private:
     for (const auto& buffer : in_.buffers) {
       TGC_CHECK(buffer.slot >= 0 && static_cast<size_t>(buffer.slot) < in_.buffers.size(),
                 "slots must be numbered from 0 without gaps");
-      rows.push_back({exprs_.add(buffer.bytes), narrow(static_cast<size_t>(buffer.slot))});
+      rows.push_back({exprs_.add(buffer.bytes), narrow(static_cast<size_t>(buffer.slot)), buffer.at});
       plan_.slot_count = std::max(plan_.slot_count, rows.back().slot + 1);
     }
     plan_.buffers = put(rows);

@@ -37,11 +37,12 @@ struct BundleContents {
     WeightData data;
     uint64_t bytes; ///< whole tensor; a Splat repeats its element to this size
   };
-  /// An intermediate buffer of the arena. Buffers of equal `slot` share storage (the memory plan promises that their
-  /// lives are disjoint). `tgrun --guard` gives each buffer its own.
+  /// An intermediate buffer of the arena, `at` bytes into its slot. Those of one slot that overlap share storage (the
+  /// memory plan promises that their lives are disjoint). `tgrun --guard` gives each buffer its own.
   struct Buffer {
     Ref bytes;
     int slot;
+    uint64_t at = 0; ///< a multiple of 64
   };
   struct Kernel {
     std::string name;  ///< its symbol in `code`

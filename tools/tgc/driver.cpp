@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "tgc/boundary.h"
+#include "tgc/memory_use.h"
 #include "tgc/passes.h"
 #include "tgc/verify.h"
 #include "uop/text.h"
@@ -134,6 +135,13 @@ void say_kernels(const Compilation& c) {
   }
 }
 
+/// For the smallest dims.
+std::string memory_text(const BundleContents& contents) {
+  const MemoryUse use = memory_use(contents);
+  return std::to_string(use.weights) + " of weights, " + std::to_string(use.arena) + " of arena (" +
+         std::to_string(use.live) + " live at once)";
+}
+
 /// "-v" lines: what a stage made and how long it took.
 class Progress {
 public:
@@ -195,7 +203,7 @@ Exit run_tgc(const Options& options) {
   render(c);
   progress.stage("render", std::to_string(sources_text(c).size()) + " bytes of source");
   BundleContents contents = assemble(c, compile);
-  progress.stage("compile", std::to_string(contents.code.size()) + " bytes of code");
+  progress.stage("compile", std::to_string(contents.code.size()) + " bytes of code, " + memory_text(contents));
   if (options.check) {
     std::printf("%s: every node is supported and compiles\n", options.model.c_str());
     return Exit::Ok;

@@ -115,7 +115,7 @@ std::string storage(const Plan& plan) {
   });
   const std::string buffers = list("buffers", plan->buffers.count, [&](uint32_t i) {
     const tgrt_plan_buffer& b = plan.rows<tgrt_plan_buffer>(plan->buffers)[i];
-    return object({field("bytes", plan.expr(b.bytes)), field("slot", b.slot)});
+    return object({field("bytes", plan.expr(b.bytes)), field("slot", b.slot), field("at", b.at)});
   });
   return weights + ",\n" + buffers;
 }
