@@ -150,12 +150,13 @@ HostTensor output_of(const tgrt_model* model, tgrt_context* context, uint32_t in
   return tensor;
 }
 
-std::vector<HostTensor> run_bundle(const BundleContents& contents, const std::vector<HostTensor>& inputs) {
+std::vector<HostTensor> run_bundle(const BundleContents& contents, const std::vector<HostTensor>& inputs, bool guard) {
   const ModelHandle model = load_bundle(contents);
   tgrt_error error{};
   tgrt_context_options options{};
   options.struct_size = sizeof options;
   options.threads = 1;
+  options.flags = guard ? TGRT_CONTEXT_GUARD : 0;
   tgrt_context* raw = nullptr;
   if (tgrt_create_context(model.get(), &options, &raw, &error) != 0) runtime_error_of(error);
   const ContextHandle context(raw, tgrt_free_context);
@@ -173,23 +174,31 @@ std::vector<HostTensor> run_bundle(const BundleContents& contents, const std::ve
   return outputs;
 }
 
-std::vector<HostTensor> run_compiled(const std::string& model, const Feed& feed, const std::string& target) {
+/// How to compile and run.
+struct How {
+  std::string target;
+  bool guard;
+};
+
+std::vector<HostTensor> run_compiled(const std::string& model, const Feed& feed, const How& how) {
   Loaded loaded = load(model, feed);
   CompileOptions options;
-  options.target = target;
+  options.target = how.target;
   Compilation compilation = start_compilation(std::move(loaded.module), options);
   run_pipeline(compilation, options);
   fold_constants(compilation);
   render(compilation);
-  return run_bundle(assemble(compilation, options), loaded.inputs);
+  return run_bundle(assemble(compilation, options), loaded.inputs, how.guard);
 }
 
 } // namespace
 
-Backend find_backend(std::string_view name, const std::string& target) {
+Backend find_backend(std::string_view name, const std::string& target, bool guard) {
   if (name == "eval") return run_eval;
   if (name == "compiled") {
-    return [target](const std::string& model, const Feed& feed) { return run_compiled(model, feed, target); };
+    return [how = How{target, guard}](const std::string& model, const Feed& feed) {
+      return run_compiled(model, feed, how);
+    };
   }
   throw UsageError("--backend \"" + std::string(name) + "\": expected compiled or eval");
 }

@@ -56,10 +56,10 @@ private:
 /// Compiles or interprets the model file and runs it once. errors: CompileError when it is not supported.
 using Backend = std::function<std::vector<HostTensor>(const std::string& model, const Feed& feed)>;
 
-/// The backend called `name`: "compiled" is the compiler and libtgrt, "eval" the reference interpreter. `target` is for
-/// backends that compile.
+/// The backend called `name`: "compiled" is the compiler and libtgrt, "eval" the reference interpreter. `target` and
+/// `guard` (TGRT_CONTEXT_GUARD) are for backends that compile.
 /// errors: UsageError for another name.
-Backend find_backend(std::string_view name, const std::string& target);
+Backend find_backend(std::string_view name, const std::string& target, bool guard = false);
 
 /// A serialised TensorProto. errors: std::runtime_error naming the path: it is none, or its type is not one of DType's.
 HostTensor read_tensor_proto(const std::string& path);

@@ -48,8 +48,9 @@ Exit run(Options options) {
     return Exit::Ok;
   }
   options.run.progress = isatty(STDERR_FILENO) != 0;
-  Backend backend = find_backend(options.backend, options.target);
-  if (!options.against.empty()) backend = both(backend, find_backend("compiled", options.against), options.against);
+  Backend backend = find_backend(options.backend, options.target, options.guard);
+  if (!options.against.empty())
+    backend = both(backend, find_backend("compiled", options.against, options.guard), options.against);
   const std::vector<Case> cases = find_cases(options.folder, options.filter);
   const std::vector<Verdict> verdicts = run_cases(cases, backend, options.run);
   if (!options.csv.empty()) write_text(options.csv, csv_text(cases, verdicts));

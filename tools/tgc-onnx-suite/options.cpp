@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The command line of tgc-onnx-suite: `--name=value` or `--name value`, one folder. Eleven options do not need a
+// The command line of tgc-onnx-suite: `--name=value` or `--name value`, one folder. Twelve options do not need a
 // package.
 #include "tgc-onnx-suite/options.h"
 
@@ -29,6 +29,7 @@ constexpr Row kRows[] = {
     {"--target", "TARGET  as tgc --target (default: cpu)", &Options::target, nullptr, nullptr},
     {"--against", "TARGET  compile for TARGET too; outputs that differ in a bit are wrong", &Options::against, nullptr,
      nullptr},
+    {"--guard", "run in guard mode: red zones and NaN around every buffer", nullptr, nullptr, &Options::guard},
     {"--scoreboard", "FILE  fail when a listed test no longer passes, or any is wrong or crashes", &Options::scoreboard,
      nullptr, nullptr},
     {"--update", "add the tests that newly pass to the scoreboard", nullptr, nullptr, &Options::update},
@@ -84,6 +85,7 @@ Options parse_options(std::span<const char* const> args) {
     if (row.number != nullptr) options.run.*row.number = positive(option, value);
   }
   if (options.folder.empty() && !options.help) throw UsageError("no DIR given");
+  if (options.guard && options.backend == "eval") throw UsageError("--guard goes with the backend compiled");
   if (options.update && options.scoreboard.empty()) throw UsageError("--update needs --scoreboard FILE");
   return options;
 }

@@ -15,6 +15,7 @@ struct Options {
   std::string against;    ///< a second target that must give the same bits; empty: none
   std::string scoreboard; ///< empty: none
   bool update = false;    ///< write the scoreboard with the new passes
+  bool guard = false;     ///< run in guard mode
   bool help = false;
   RunOptions run;
 };
