@@ -11,6 +11,7 @@
 #include <string>
 
 #include "frontend/nn.h"
+#include "peak.h"
 #include "runtime/tgrt.h"
 #include "tgc/pipeline.h"
 #include "tgc/weights.h"
@@ -24,32 +25,6 @@ double seconds() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
-/// GFLOP/s of the best of many short runs of twelve independent multiply-add chains in the widest vectors of this
-/// build.
-double fma_peak() {
-#ifdef __AVX512F__
-  constexpr int kLanes = 16;
-#else
-  constexpr int kLanes = 8;
-#endif
-  constexpr int kChains = 12, kSteps = 20000;
-  typedef float Lanes __attribute__((vector_size(kLanes * sizeof(float))));
-  double best = 0;
-  for (int run = 0; run < 100; ++run) {
-    Lanes chain[kChains] = {};
-    Lanes scale = Lanes{} + 0.999F, step = Lanes{} + 0.5F;
-    benchmark::DoNotOptimize(scale);
-    double start = seconds();
-    for (int i = 0; i < kSteps; ++i)
-#pragma GCC unroll 12
-      for (int c = 0; c < kChains; ++c) chain[c] = chain[c] * scale + step;
-    double took = seconds() - start;
-    for (Lanes& c : chain) benchmark::DoNotOptimize(c);
-    best = std::max(best, 2.0 * kChains * kLanes * kSteps / took / 1e9);
-  }
-  return best;
 }
 
 struct Graph {
@@ -90,7 +65,7 @@ struct Graph {
 
 /// Compiles `graph` and times it; `flops` per run.
 void run(benchmark::State& state, Graph& graph, double flops) {
-  double peak = fma_peak();
+  double peak = fma_peak(seconds);
   CompileOptions options;
   Compilation c = start_compilation(std::move(graph.module), options);
   run_pipeline(c, options);
