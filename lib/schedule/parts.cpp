@@ -57,7 +57,7 @@ KernelDraft part_of(const KernelDraft& draft, Ref condition, bool holds) {
   const std::pair<Ref, Ref> decided[] = {{condition, ctx.constant(DType::Bool, holds ? 1 : 0)}};
   const std::pair<Ref, Ref> moved[] = {{loop, holds ? step : step + bound}};
   return {draft.out, simplify(substitute(draft.index, moved)),
-          simplify(substitute(substitute(draft.value, decided), moved))};
+          simplify(substitute(substitute(draft.value, decided), moved)), draft.origin};
 }
 
 std::vector<KernelDraft> parts_of(const KernelDraft& whole) {
@@ -117,9 +117,9 @@ public:
       }
       done[x] = x->src.empty() ? x : x->ctx->with_src(x, src);
     }
-    if (!has(draft.out)) return {draft.out, draft.index, done.at(draft.value)};
+    if (!has(draft.out)) return {draft.out, draft.index, done.at(draft.value), draft.origin};
     const Place at = resolve(draft.out);
-    return {at.home, simplify(draft.index + at.offset), done.at(draft.value)};
+    return {at.home, simplify(draft.index + at.offset), done.at(draft.value), draft.origin};
   }
 
 private:

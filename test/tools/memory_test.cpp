@@ -52,9 +52,9 @@ TEST(Memory, TheArenaIsWhatLivesAtOnce) {
 TEST(Memory, EqualKernelsAreCompiledOnce) {
   const BundleContents contents = contents_of_json(R"({"tgc": 1,
     "inputs": [{"name": "x", "type": "f32", "shape": [32, 32]}, {"name": "w", "type": "f32", "shape": [32, 32]}],
-    "nodes": [{"op": "matmul", "name": "a", "in": ["x", "w"]}, {"op": "relu", "name": "b", "in": ["a"]},
-              {"op": "matmul", "name": "c", "in": ["b", "w"]}, {"op": "relu", "name": "d", "in": ["c"]},
-              {"op": "matmul", "name": "e", "in": ["d", "w"]}, {"op": "relu", "name": "f", "in": ["e"]}],
+    "nodes": [{"op": "matmul", "name": "a", "in": ["x", "w"]}, {"op": "neg", "name": "b", "in": ["a"]},
+              {"op": "matmul", "name": "c", "in": ["b", "w"]}, {"op": "neg", "name": "d", "in": ["c"]},
+              {"op": "matmul", "name": "e", "in": ["d", "w"]}, {"op": "neg", "name": "f", "in": ["e"]}],
     "outputs": ["f"]})");
   EXPECT_EQ(contents.steps.size(), 3U);
   EXPECT_EQ(contents.kernels.size(), 1U);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // How much memory a bundle takes, and how much of it the memory plan is to blame for. A buffer is in use from a step
-// that writes it (argument 0) to the last that reads it before it is written again.
+// that writes it (argument 0) to the last that reads it before it is written again; the parts of one that is made in
+// place so count apart, which can only make the live bytes fewer.
 #include "tgc/memory_use.h"
 
 #include <algorithm>
