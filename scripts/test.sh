@@ -3,7 +3,7 @@
 # Everything a change must pass: installs what it needs, builds, tests, tests again under ASan+UBSan and TSan, checks
 # the format. The last line counts test cases: "N passed, N failed".
 #   scripts/test.sh [--full] [--quick]
-#     --full    also what takes long: exhaustive and fuzz tests (TGC_FULL=1), clang build, clang-tidy
+#     --full    also what takes long: exhaustive tests (TGC_FULL=1), fuzzing, clang build, clang-tidy
 #     --quick   the release build and its tests only
 # Logs are in build/logs.
 set -uo pipefail
@@ -80,13 +80,14 @@ finish() {
 }
 
 level=test
-if [ "$full" -eq 1 ]; then
-  level=full
-  export TGC_FULL=1
-fi
+[ "$full" -eq 1 ] && level=full
 step setup scripts/setup.sh "$level" || finish
 step format scripts/format.sh --check
-build release && run_tests release
+if build release; then
+  [ "$full" -eq 1 ] && export TGC_FULL=1 # hours under sanitizers, which see nothing more by it
+  run_tests release
+  unset TGC_FULL
+fi
 if [ "$quick" -eq 0 ]; then
   build asan && run_tests asan -LE 'suite|layout'
   build tsan --target test_runtime && run_tests tsan -R '^runtime$'
@@ -100,6 +101,7 @@ targets_agree() {
 
 if [ "$full" -eq 1 ]; then
   step targets-agree targets_agree
+  step fuzz scripts/fuzz.sh
   build clang && run_tests clang -LE 'suite|layout'
   step tidy scripts/tidy.sh --all
 fi
