@@ -14,10 +14,10 @@ namespace tgc {
 
 using VarValues = std::map<std::string, int64_t>;
 
-/// Outputs of a module in slot order, from `inputs[slot]`. Takes both levels: the root's body is a sink of stores
-/// (tensor graph) or a linear of calls (scheduled module, executed in order with the memory it names).
-/// requires: inputs have the params' dtypes; `vars` binds every Var that the result depends on.
-/// errors: TGC-E105 naming what is missing, does not match or goes out of range.
+/// Outputs of a module in slot order, traps last, from `inputs[slot]`. Takes both levels: the root's body is a sink of
+/// stores (tensor graph) or a linear of calls (scheduled module, executed in order with the memory it names). requires:
+/// inputs have the params' dtypes; `vars` binds every Var that the result depends on. errors: TGC-E105 naming what is
+/// missing, does not match or goes out of range.
 std::vector<HostTensor> eval(const Module& module, const std::vector<HostTensor>& inputs, const VarValues& vars = {});
 
 /// Elements `at` (flat, row-major) of output number `output`, computing only what they need: [at.size()] values.

@@ -313,6 +313,19 @@ TEST_F(Cli, AnInterruptLeavesNothingBehind) {
     }
 }
 
+TEST_F(Cli, VerifiesModelsWithTraps) {
+  ModelSpec m; // seeded indices reach outside of two rows
+  m.inputs = {value_info("x", 1, {2, 3}), value_info("i", 7, {9})};
+  m.nodes = {node({"Gather", {"x", "i"}, {"y"}})};
+  m.outputs = {Wire().text(1, "y")};
+  write_file(folder / "gather.onnx", model(m));
+  for (const char* how : {"", "=sample", "=stages"}) {
+    const Outcome outcome = run("tgc gather.onnx --verify" + std::string(how));
+    EXPECT_EQ(outcome.code, 0) << outcome.text;
+    EXPECT_TRUE(outcome.text.ends_with("(largest value 0.591): agrees\n")) << outcome.text;
+  }
+}
+
 TEST_F(Cli, EveryOptionalPassCanBeLeftOut) {
   const std::string agrees = ": agrees\n";
   for (const char* options :
