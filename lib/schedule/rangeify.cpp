@@ -193,7 +193,9 @@ private:
     }
   }
 
-  Ref fresh_range(Ref extent, const char* axis) {
+  /// Its extent is simplified: positions are, and would hold another range else.
+  Ref fresh_range(Ref dim, const char* axis) {
+    Ref extent = simplify(dim);
     return is_const(extent, 1) ? ctx_.index(0) : ctx_.range(extent, next_range_++, axis);
   }
 
@@ -293,7 +295,7 @@ private:
     if (node->is(Ops::Reduce)) open_reduce(node, use, at, ambient);
     if (node->is(Ops::Gather)) {
       const size_t dim = static_cast<size_t>(node->i(Attr::Dim));
-      use.gathered = ctx_.range(node->src[0]->shape[dim], next_range_++, "gather");
+      use.gathered = ctx_.range(simplify(node->src[0]->shape[dim]), next_range_++, "gather");
       at.index[dim] = use.gathered;
       use.source_use = {add_use(node->src[0], at, ambient, use.hoisted),
                         add_use(node->src[1], use.at, use.ambient, use.hoisted)};
