@@ -34,7 +34,7 @@ struct Value {
   int grain = 0;     ///< floats: a multiple of 2^-grain
   int rounds = 0;    ///< rounded operations on the way; 0: exact
   bool ends = false; ///< only an output: comparing what follows from it would not be fair
-  bool sums = false; ///< a sum whose zero may have either sign, or made of one
+  bool sums = false; ///< a reduction whose zero may have either sign, or made of one
 
   bool exact() const { return rounds == 0; }
   bool wild() const { return is_float(x->dtype) && most == kWild; }
@@ -71,6 +71,7 @@ private:
   template <typename Accept> Value pick(Accept accept, DType type, int lowest_rank = 0);
   Value partner(const Value& a);
   void add(Value v, const Value& from);
+  /// A reduction over floats, whose order is the kernel's.
   void add_sum(Value v, const Value& from) {
     v.sums = true;
     add(v, from);
@@ -420,8 +421,8 @@ void Maker::reduce_some() {
   }
   const double count = static_cast<double>(n);
   switch (below(a.wild() ? 2 : 6)) {
-  case 0: return add({max(a.x, axes, keeps), a.most, a.grain}, a);
-  case 1: return add({min(a.x, axes, keeps), a.most, a.grain}, a);
+  case 0: return add_sum({max(a.x, axes, keeps), a.most, a.grain}, a); // 0 and -0 are equal: the first of them wins,
+  case 1: return add_sum({min(a.x, axes, keeps), a.most, a.grain}, a); // in whatever order a kernel takes them
   case 2:
     if (is_float(type) && n > 12) return;
     return add({prod(a.x, axes, keeps), std::pow(a.most, count), a.grain * static_cast<int>(n)}, a);
@@ -449,7 +450,9 @@ void Maker::product() {
     v.x = tensor::add(v.x, bias.x);
     v.most += bias.most;
   }
-  add_sum(v, a);
+  if (!chance(25) || v.x->rank() < 2) return add_sum(v, a);
+  const Value values = input(a.x->dtype, {dim(v.x, -1), any_dim()}); // attention
+  add_rounded(matmul(softmax(v.x, v.x->rank() - 1), values.x), a, values.most);
 }
 
 void Maker::convolve() {
@@ -496,7 +499,7 @@ void Maker::pool_windows() {
     windows.push_back(window);
     extra.push_back(0);
   }
-  if (chance(60)) return add({max_pool(a.x, windows), a.most, a.grain}, a);
+  if (chance(60)) return add_sum({max_pool(a.x, windows), a.most, a.grain}, a);
   add_rounded(average_pool(a.x, windows, chance(50), extra), a);
 }
 

@@ -9,7 +9,7 @@
 namespace tgc {
 
 /// How well every legal order and fusion of a value's arithmetic agrees: nothing rounds and all bits are equal; the
-/// same, but a zero that is a sum may have either sign; or it rounds and is compared within a tolerance.
+/// same, but a reduction that gives zero may give it either sign; or it rounds and is compared within a tolerance.
 enum class Agree : uint8_t { Closely, ButZeroSigns, InBits };
 
 /// A tensor graph with everything that one evaluation needs.
