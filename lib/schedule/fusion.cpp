@@ -15,14 +15,17 @@ constexpr double kStageBytes = 32 << 10; // a staged row must stay in L1
 } // namespace
 
 Fusion default_fusion(const FusionQuery& q) {
+  const double extra = q.evaluations / (q.elements > 0 ? q.elements : 1) - 1;
+  const bool once = q.stage_evaluations <= 1.5 * q.elements;
+  const bool fits = q.stage_bytes >= 0 && q.stage_bytes <= kStageBytes;
+  // Attention: a product of run-time values, read by row and then multiplied again, never leaves the row.
+  if (q.multiplies && fits && once && (q.is_factor ? extra > 0 : q.uses > 1)) return Fusion::Stage;
   if (q.reduces && q.in_reduce) return Fusion::Realize; // a matmul or convolution deserves its own tiled kernel
   // In a loop of another kernel, or twice in one, it would keep that kernel from tiling.
   if (q.contracts && (q.hoisted || q.uses > 1)) return Fusion::Realize;
   if (q.reads > kMaxReads) return Fusion::Realize;
-  double extra = q.evaluations / (q.elements > 0 ? q.elements : 1) - 1;
   if (extra * q.cost < kRecompute) return Fusion::Inline;
-  bool once = q.stage_evaluations <= 1.5 * q.elements;
-  if (q.uses > 1 && !q.reduces && once && q.stage_bytes >= 0 && q.stage_bytes <= kStageBytes) return Fusion::Stage;
+  if (q.uses > 1 && !q.reduces && once && fits) return Fusion::Stage;
   return Fusion::Realize;
 }
 

@@ -21,10 +21,12 @@ struct FusionQuery {
   double elements;          ///< elements of the node
   double evaluations;       ///< elements computed, over all uses, if inlined
   double cost;              ///< operations of computing one element, down to buffers and broadcasts
-  double reads;             ///< loads of one element\'s computation, likewise
+  double reads;             ///< loads of one element's computation, likewise
   bool reduces;             ///< computing it runs a reduction (those below a broadcast aside: they run elsewhere)
   bool in_reduce;           ///< some use lies inside a reduction whose range its index depends on
   bool contracts;           ///< that reduction is a sum of products
+  bool multiplies;          ///< of values that are both known at run time only
+  bool is_factor;           ///< its one use is as a factor of such a sum of products
   bool hoisted;             ///< it is used in more loops than it depends on
   double stage_bytes;       ///< scratch bytes if staged; negative if it cannot be
   double stage_evaluations; ///< elements computed if staged

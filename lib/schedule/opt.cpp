@@ -14,6 +14,7 @@
 #include "rewrite/rewrite.h"
 #include "schedule/clamp_rows.h"
 #include "schedule/movement.h"
+#include "schedule/nests.h"
 #include "uop/diag.h"
 
 namespace tgc {
@@ -28,6 +29,7 @@ constexpr OptName kOpts[] = {
     {Opt::Kind::Split, "split", 2},   {Opt::Kind::Merge, "merge", 1},   {Opt::Kind::Reorder, "reorder", -1},
     {Opt::Kind::Thread, "thread", 1}, {Opt::Kind::Unroll, "unroll", 1}, {Opt::Kind::Upcast, "upcast", 1},
     {Opt::Kind::Lane, "lane", 1},     {Opt::Kind::Pack, "pack", -1},    {Opt::Kind::Stage, "stage", -1},
+    {Opt::Kind::Nest, "nest", -1},
 };
 
 constexpr int64_t kMaxPackGrowth = 4; // packed elements for each old one: tails are padded, axes may read one twice
@@ -224,6 +226,9 @@ void apply_reorder(OptKernel& k, const Opt& opt, const std::vector<Ref>& axes) {
   for (size_t i = 0; i < sorted.size(); ++i)
     require(sorted[i] == static_cast<int64_t>(i), opt, "not a permutation of the axes");
   require(sorted.size() == axes.size(), opt, "must name all " + std::to_string(axes.size()) + " axes");
+  for (size_t i = 0; i < axes.size(); ++i)
+    require(opt.args[i] == static_cast<int64_t>(i) || axes[i]->s(Attr::Axis) != "block", opt,
+            "a block axis, which nests share, must stay where it is");
   std::vector<AxisChange> changes;
   for (size_t i = 0; i < opt.args.size(); ++i) {
     Ref old = axes[static_cast<size_t>(opt.args[i])], moved = with_id(old, static_cast<int64_t>(i));
@@ -370,6 +375,15 @@ void apply_stage(OptKernel& k, const Opt& opt, const std::vector<Ref>& axes) {
   k.func = simplify(substitute(k.func, replace));
 }
 
+void apply_nest(OptKernel& k, const Opt& opt) {
+  require(opt.args.empty() || opt.args.size() == 2, opt, "takes an axis and the rows of a block, or nothing");
+  NestRows rows;
+  if (!opt.args.empty()) rows = {.axis = opt.args[0], .rows = opt.args[1]};
+  Ref nested = with_nests(k.func, rows);
+  require(static_cast<bool>(nested), opt, "the kernel stages no sum of products, or not along this axis");
+  k.func = nested;
+}
+
 } // namespace
 
 std::string to_string(const Opt& opt) {
@@ -400,7 +414,7 @@ std::vector<Opt> parse_opts(std::string_view text) {
     if (words.empty()) refuse(one, "is empty");
     auto known = std::find_if(std::begin(kOpts), std::end(kOpts), [&](const OptName& o) { return words[0] == o.text; });
     if (known == std::end(kOpts))
-      refuse(one, "unknown; known are split, merge, reorder, thread, unroll, upcast, lane, pack, stage");
+      refuse(one, "unknown; known are split, merge, reorder, thread, unroll, upcast, lane, pack, stage, nest");
     Opt opt{known->kind, {}};
     for (size_t i = 1; i < words.size(); ++i) {
       int64_t value = 0;
@@ -426,8 +440,7 @@ std::vector<Ref> kernel_axes(Ref func) {
 
 void apply_opt(OptKernel& kernel, const Opt& opt) {
   std::vector<Ref> axes = kernel_axes(kernel.func);
-  bool by_axis = opt.kind != Opt::Kind::Reorder && opt.kind != Opt::Kind::Pack && opt.kind != Opt::Kind::Stage;
-  if (by_axis)
+  if (opt_name(opt.kind).args > 0)
     require(opt.args[0] >= 0 && opt.args[0] < static_cast<int64_t>(axes.size()), opt, "there is no such axis");
   for (Ref axis : axes) require(axis->src[0]->ranges.empty(), opt, "an axis' extent depends on another axis");
   switch (opt.kind) {
@@ -436,6 +449,7 @@ void apply_opt(OptKernel& kernel, const Opt& opt) {
   case Opt::Kind::Reorder: return apply_reorder(kernel, opt, axes);
   case Opt::Kind::Pack: return apply_pack(kernel, opt, axes);
   case Opt::Kind::Stage: return apply_stage(kernel, opt, axes);
+  case Opt::Kind::Nest: return apply_nest(kernel, opt);
   default: return apply_axis(kernel, opt, axes);
   }
 }

@@ -16,9 +16,11 @@ namespace tgc {
 ///   thread A     axis A is divided among threads        unroll A   axis A is repeated in the code
 ///   upcast A     axis A becomes a register dim          lane A     axis A becomes the vector dim
 ///   stage S A P… what axes P read of param S is copied to scratch, in their order, inside axis A
+///   nest [A N]   blocks of N rows of axis A are walked by each nest of the kernel (schedule/nests.h); it comes first,
+///                then the opts of each nest and of the joined kernel, separated by |
 ///   pack S P…    param S, a constant, is re-laid out at compile time in the order of axes P…
 struct Opt {
-  enum class Kind : uint8_t { Split, Merge, Reorder, Thread, Unroll, Upcast, Lane, Pack, Stage };
+  enum class Kind : uint8_t { Split, Merge, Reorder, Thread, Unroll, Upcast, Lane, Pack, Stage, Nest };
   Kind kind;
   std::vector<int64_t> args;
   friend bool operator==(const Opt&, const Opt&) = default;

@@ -13,6 +13,7 @@
 #include <cmath>
 
 #include "rewrite/lower/expand.h"
+#include "schedule/nests.h"
 #include "uop/diag.h"
 
 namespace tgc {
@@ -36,13 +37,24 @@ public:
       : target_(target), constant_(constant), reorder_(reorder), k_{func, {}} {}
 
   OptKernel run() {
+    run_nest();
+    pack();
+    thread();
+    return k_;
+  }
+  /// What a nest gets: its operands are not packed, since other nests may read them too.
+  Ref run_nest() {
     merge_axes();
     look();
     if (target_.has_vectors) vectorize();
     unroll();
-    pack();
+    return k_.func;
+  }
+  /// What nests get once they are joined.
+  Ref run_joined() {
+    look();
     thread();
-    return k_;
+    return k_.func;
   }
   const std::vector<Opt>& opts() const { return opts_; }
 
@@ -314,12 +326,17 @@ private:
     int64_t at = position(row), last = at;
     for (size_t i = 0; i < axes_.size(); ++i)
       if (is_output(axes_[i])) last = static_cast<int64_t>(i);
-    if (outermost <= innermost) order.push_back(at);
     for (int64_t i = 0; i < static_cast<int64_t>(axes_.size()); ++i) {
+      if (outermost <= innermost && i == blocks()) order.push_back(at);
       if (i != at) order.push_back(i);
       if (i == last && outermost > innermost) order.push_back(at);
     }
     if (!std::is_sorted(order.begin(), order.end())) attempt(Opt::Kind::Reorder, order);
+  }
+
+  /// Axes shared with other nests; they come first.
+  int64_t blocks() const {
+    return std::count_if(axes_.begin(), axes_.end(), [](Ref a) { return a->s(Attr::Axis) == "block"; });
   }
 
   int64_t row_count(int64_t n, int64_t vectors) const {
@@ -417,9 +434,57 @@ private:
   Ref contraction_;
 };
 
-Ref with_opts(Ref func, const std::vector<Opt>& opts) {
-  Attrs attrs = {{Attr::Name, func->s(Attr::Name)}, {Attr::Opts, to_string(opts)}};
+Ref with_opts(Ref func, const std::string& opts) {
+  Attrs attrs = {{Attr::Name, func->s(Attr::Name)}, {Attr::Opts, opts}};
   return func->ctx->make(Ops::Func, DType::Void, func->src, attrs);
+}
+
+Ref apply_opts(Ref func, std::string_view text) {
+  OptKernel kernel{func, {}};
+  if (text.find_first_not_of(' ') == std::string_view::npos) return func;
+  for (const Opt& opt : parse_opts(text)) apply_opt(kernel, opt);
+  return kernel.func;
+}
+
+/// Opts for a kernel of several nests, chosen for each as for a kernel of its own.
+Ref optimize_nests(Ref func, const NestRows& rows, const TargetInfo& target, bool reorder) {
+  const std::vector<bool> none;
+  Opt nest{Opt::Kind::Nest, {}};
+  if (rows.axis) nest.args = {*rows.axis, rows.rows};
+  std::string text = to_string(nest);
+  Ref nested = with_nests(func, rows);
+  std::vector<Ref> nests = nests_of(nested);
+  for (Ref& part : nests) {
+    Heuristic heuristic(part, target, none, reorder);
+    part = heuristic.run_nest();
+    text += " | " + to_string(heuristic.opts());
+  }
+  Heuristic heuristic(join_nests(nested, nests), target, none, reorder);
+  Ref joined = heuristic.run_joined();
+  return with_opts(joined, text + " | " + to_string(heuristic.opts()));
+}
+
+/// The opts that a kernel carries, applied: a list, or one that opens with nest, of each nest and of all.
+OptKernel apply_given(Ref func) {
+  const std::string& text = func->s(Attr::Opts);
+  OptKernel kernel{func, {}};
+  if (text.find('|') == std::string::npos) {
+    for (const Opt& opt : parse_opts(text)) apply_opt(kernel, opt);
+    return kernel;
+  }
+  std::vector<std::string> lists(1);
+  for (char c : text) c == '|' ? lists.emplace_back() : lists.back() += c;
+  Ref nested = apply_opts(func, lists[0]);
+  std::vector<Ref> nests = nests_of(nested);
+  if (lists.size() != nests.size() + 2)
+    throw CompileError(Diagnostic{.code = ErrorCode::E302,
+                                  .where = "",
+                                  .message = std::to_string(lists.size()) + " lists of opts for a kernel of " +
+                                             std::to_string(nests.size()) + " nests",
+                                  .note = "give the nest opt, a list for each nest and one for all, separated by |"});
+  for (size_t i = 0; i < nests.size(); ++i) nests[i] = apply_opts(nests[i], lists[i + 1]);
+  kernel.func = with_opts(apply_opts(join_nests(nested, nests), lists.back()), text);
+  return kernel;
 }
 
 /// The same kernel under another name: one func called with different operands constant becomes several.
@@ -443,20 +508,19 @@ void require_weight(Ref call, int64_t slot) {
 
 OptKernel optimize_kernel(Ref func, const TargetInfo& target, const std::vector<bool>& constant, bool reorder) {
   if (!func->has(Attr::Opts)) {
+    if (const auto rows = choose_nest_rows(func)) return {optimize_nests(func, *rows, target, reorder), {}};
     Heuristic heuristic(func, target, constant, reorder);
     OptKernel kernel = heuristic.run();
-    kernel.func = with_opts(kernel.func, heuristic.opts());
+    kernel.func = with_opts(kernel.func, to_string(heuristic.opts()));
     return kernel;
   }
-  OptKernel kernel{func, {}};
   try {
-    for (const Opt& opt : parse_opts(func->s(Attr::Opts))) apply_opt(kernel, opt);
+    return apply_given(func);
   } catch (const CompileError& e) {
     std::vector<Diagnostic> all = e.all();
     for (Diagnostic& d : all) d.where = "kernel " + func->s(Attr::Name);
     throw CompileError(all);
   }
-  return kernel;
 }
 
 Ref optimize_plan(Ref plan, const TargetInfo& target, bool reorder) {

@@ -105,14 +105,21 @@ double trips(const std::vector<Ref>& loops) {
   return n;
 }
 
-/// The longest loop prefix that all uses share.
-std::vector<Ref> common_ambient(const std::vector<Use>& uses) {
+/// The longest loop prefix that all uses share; of a factor of the product over `inner`, the loops it depends on.
+std::vector<Ref> common_ambient(const std::vector<Use>& uses, const std::vector<Ref>& inner) {
   std::vector<Ref> prefix = uses[0].ambient;
   for (const Use& use : uses) {
     size_t n = 0;
     while (n < prefix.size() && n < use.ambient.size() && prefix[n] == use.ambient[n]) ++n;
     prefix.resize(n);
   }
+  if (inner.empty()) return prefix;
+  std::erase_if(prefix, [&](Ref loop) {
+    bool needed = false;
+    for (const Use& use : uses)
+      for (Ref index : use.at.index) needed |= depends(index, loop);
+    return !needed || std::find(inner.begin(), inner.end(), loop) != inner.end();
+  });
   return prefix;
 }
 
@@ -136,9 +143,11 @@ public:
 
   Ref run() {
     for (Ref node : order_) check(node);
+    find_live();
     for (int round = 0; round < 2; ++round) {
       state_.assign(size_, State());
       next_range_ = 0;
+      product_ranges_.clear();
       compute_costs();
       for (Ref store : root_->src[0]->src) seed(store);
       for (auto it = order_.rbegin(); it != order_.rend(); ++it) visit(*it);
@@ -161,21 +170,38 @@ private:
                                   .note = "a tensor graph is movement, elementwise ops and reductions under stores"});
   }
 
+  /// A contraction of two values that are both known at run time only.
+  bool is_live_product(Ref node) const {
+    return is_contraction(node) && is_live_[node->src[0]->src[0]->id] && is_live_[node->src[0]->src[1]->id];
+  }
+
+  void find_live() {
+    is_live_.assign(size_, false);
+    for (Ref node : order_) {
+      const Refs src = data_sources(node);
+      is_live_[node->id] =
+          node->is(Ops::Param) ||
+          (node->cls() != OpClass::Leaf && std::any_of(src.begin(), src.end(), [&](Ref s) { return is_live_[s->id]; }));
+    }
+  }
+
   void compute_costs() {
     cost_.assign(size_, 0);
     reads_.assign(size_, 0);
     reduces_.assign(size_, false);
     contracts_.assign(size_, false);
+    multiplies_.assign(size_, false);
     for (Ref node : order_) {
       double cost = op_cost(node);
       size_t data = node->cls() == OpClass::Leaf ? 0 : node->cls() == OpClass::Movement ? 1 : node->src.size();
-      bool reduces = node->is(Ops::Reduce), contracts = is_contraction(node);
+      bool reduces = node->is(Ops::Reduce), contracts = is_contraction(node), multiplies = is_live_product(node);
       double reads = node->is(Ops::Param) || node->is(Ops::Weight) ? 1 : 0;
       for (Ref s : node->src.first(data)) {
         cost += realized_[s->id] ? 1 : cost_[s->id];
         reads += realized_[s->id] ? 1 : reads_[s->id];
         reduces |= !realized_[s->id] && reduces_[s->id];
         contracts |= !realized_[s->id] && contracts_[s->id];
+        multiplies |= !realized_[s->id] && multiplies_[s->id];
       }
       if (node->is(Ops::Reduce))
         for (int64_t axis : node->ints(Attr::Axes))
@@ -183,11 +209,14 @@ private:
       // What is broadcast is computed outside the loop it is repeated in, or decided on where it is read.
       if (node->is(Ops::Expand) && !shapes_equal(node->shape, node->src[0]->shape)) {
         cost = std::min(cost, 1.0);
-        reduces = contracts = false;
+        reduces = contracts = multiplies = false;
         reads = std::min(reads, 1.0);
       }
       reduces_[node->id] = reduces;
+      // A reduction over a live product leaves the decision to where the product itself is read.
+      if (multiplies && node->is(Ops::Reduce) && !is_contraction(node)) contracts = false;
       contracts_[node->id] = contracts;
+      multiplies_[node->id] = multiplies;
       reads_[node->id] = reads;
       cost_[node->id] = cost;
     }
@@ -242,10 +271,14 @@ private:
                   .reduces = reduces_[node->id],
                   .in_reduce = false,
                   .contracts = contracts_[node->id],
+                  .multiplies = multiplies_[node->id],
+                  .is_factor = false,
                   .hoisted = false,
                   .stage_bytes = -1,
                   .stage_evaluations = 0};
     bool gated = false, gathered = false;
+    const std::vector<Ref> product = product_around(s.uses);
+    q.is_factor = !product.empty();
     for (const Use& use : s.uses) {
       q.evaluations += trips(use.ambient);
       q.hoisted |= use.hoisted;
@@ -257,19 +290,36 @@ private:
         }
     }
     if (gathered) return Fusion::Realize; // where it is read is known to the kernel that reads it only
-    std::vector<Ref> outer = common_ambient(s.uses);
+    const std::vector<Ref> outer = common_ambient(s.uses, product);
     if (!outer.empty() && !gated) {
       q.stage_bytes = byte_size(node->dtype);
       for (size_t axis : private_axes(s.uses, outer)) q.stage_bytes *= upper(node->shape[axis]);
-      q.stage_evaluations = trips(outer) * q.stage_bytes / byte_size(node->dtype);
+      q.stage_evaluations = trips(home_of(outer, s.uses[0])) * q.stage_bytes / byte_size(node->dtype);
     }
     return policy_(q);
+  }
+
+  /// The ranges of a product of run-time values that has this value as a factor, if that is its only use.
+  std::vector<Ref> product_around(const std::vector<Use>& uses) const {
+    std::vector<Ref> out;
+    if (uses.size() != 1) return out;
+    for (Ref index : uses[0].at.index)
+      std::copy_if(index->ranges.begin(), index->ranges.end(), std::back_inserter(out), [&](Ref r) {
+        return std::find(product_ranges_.begin(), product_ranges_.end(), r) != product_ranges_.end();
+      });
+    return out;
+  }
+
+  /// The loops of a use down to the last one of `needed`.
+  static std::vector<Ref> home_of(const std::vector<Ref>& needed, const Use& use) {
+    const auto last = std::find(use.ambient.begin(), use.ambient.end(), needed.back());
+    return {use.ambient.begin(), last + 1};
   }
 
   /// Gives a staged or realized node the position at which it is computed.
   void place(Ref node, State& s) {
     if (s.fusion == Fusion::Stage) {
-      s.inner.ambient = common_ambient(s.uses);
+      s.inner.ambient = common_ambient(s.uses, product_around(s.uses));
       s.inner.at.index = s.uses[0].at.index;
       s.fresh = private_axes(s.uses, s.inner.ambient);
     } else {
@@ -313,6 +363,7 @@ private:
       if (!range->is(Ops::Range)) continue;
       use.reduce_ranges.push_back(range);
       ambient.push_back(range);
+      if (is_live_product(node)) product_ranges_.push_back(range);
     }
   }
 
@@ -466,7 +517,8 @@ private:
   size_t size_;                  // nodes that existed before this pass: the side tables' size
   std::vector<bool> realized_;
   std::vector<double> cost_, reads_;
-  std::vector<bool> reduces_, contracts_;
+  std::vector<bool> reduces_, contracts_, multiplies_, is_live_;
+  std::vector<Ref> product_ranges_; ///< of reductions that are live products
   std::vector<State> state_;
   int64_t next_range_ = 0;
 };

@@ -94,6 +94,21 @@ struct Graph {
     return ctx.make(Ops::Param, t, shape, {{Attr::Slot, slots++}});
   }
   Ref param(std::initializer_list<int64_t> shape) { return param(dims(shape)); }
+  Ref weight(std::initializer_list<int64_t> shape) {
+    const std::string key = "w" + std::to_string(m.weights.size());
+    const auto values = std::make_shared<std::vector<float>>();
+    size_t count = 1;
+    for (int64_t d : shape) count *= static_cast<size_t>(d);
+    for (size_t i = 0; i < count; ++i) values->push_back(static_cast<float>(i % 13) / 8 - 0.5F);
+    m.weights[key] = {.kind = WeightData::Kind::Inline,
+                      .file = {},
+                      .offset = 0,
+                      .length = count * sizeof(float),
+                      .data = reinterpret_cast<const std::byte*>(values->data()),
+                      .owner = values,
+                      .hash = 0};
+    return ctx.make(Ops::Weight, DType::F32, dims(shape), {{Attr::Key, key}});
+  }
   Ref move(Ops op, Ref x, std::vector<Ref> operands) {
     operands.insert(operands.begin(), x);
     return ctx.make(op, x->dtype, operands);
@@ -127,6 +142,21 @@ struct Graph {
   Ref softmax(Ref x) {
     Ref e = unary(Ops::Exp, x - column(reduce(x, "max", {1}), x));
     return binary(Ops::Div, e, column(reduce(e, "add", {1}), e));
+  }
+  /// softmax(q [h,m,k] . keys [h or 1,n,k] / 2 + mask [m,n]) . values [h or 1,n,d]
+  Ref attention(Ref q, Ref keys, Ref values, Ref mask) {
+    Ref h = q->shape[0], m_ = q->shape[1], k = q->shape[2], n = keys->shape[1], d = values->shape[2],
+        one = ctx.index(1), shared = keys->shape[0];
+    const std::vector<Ref> scores = {h, m_, n}, products = {h, m_, n, k}, weighted = {h, m_, d, n};
+    Ref a = move(Ops::Expand, move(Ops::Reshape, q, {h, m_, one, k}), products);
+    Ref b = move(Ops::Expand, move(Ops::Reshape, keys, {shared, one, n, k}), products);
+    Ref s = reduce(a * b, "add", {3}) * full(0.5, scores) +
+            move(Ops::Expand, move(Ops::Reshape, mask, {one, m_, n}), scores);
+    const auto over = [&](Ref x) { return move(Ops::Expand, move(Ops::Reshape, x, {h, m_, one}), scores); };
+    Ref e = unary(Ops::Exp, s - over(reduce(s, "max", {2})));
+    Ref p = binary(Ops::Div, e, over(reduce(e, "add", {2})));
+    Ref v = move(Ops::Expand, move(Ops::Reshape, permute(values, {0, 2, 1}), {shared, one, d, n}), weighted);
+    return reduce(move(Ops::Expand, move(Ops::Reshape, p, {h, m_, one, n}), weighted) * v, "add", {3});
   }
   /// a over b along `axis` of two matrices
   Ref concat(Ref a, Ref b, size_t axis) {
@@ -208,8 +238,50 @@ TEST(Schedule, SoftmaxIsOneKernel) {
 
 TEST(Schedule, MatmulThenSoftmaxIsTwoKernels) {
   Graph g;
-  Ref x = g.param({5, 96}), w = g.param({96, 10});
+  Ref x = g.param({5, 96}), w = g.weight({96, 10});
   EXPECT_EQ(check(g.output(g.softmax(g.matmul(x, w)))), 2U);
+}
+
+TEST(Schedule, AttentionIsOneKernel) {
+  for (int64_t rows : {1, 3, 33, 64, 70})
+    for (int64_t keys : {2, 7, 64}) {
+      Graph g;
+      Ref y = g.attention(g.param({3, rows, 8}), g.param({3, keys, 8}), g.param({3, keys, 12}), g.param({rows, keys}));
+      EXPECT_EQ(check(g.output(y)), 1U) << rows << " " << keys;
+    }
+}
+
+TEST(Schedule, AttentionOverHeadsThatShareKeysIsOneKernel) {
+  for (int64_t rows : {1, 40}) {
+    Graph g;
+    Ref y = g.attention(g.param({4, rows, 8}), g.param({1, 24, 8}), g.param({1, 24, 16}), g.param({rows, 24}));
+    EXPECT_EQ(check(g.output(y)), 1U) << rows;
+  }
+}
+
+TEST(Schedule, AttentionOfOneHeadIsOneKernel) { // no loop is left for its nests to share
+  for (int64_t rows : {2, 16}) {
+    Graph g;
+    Ref y = g.attention(g.param({1, rows, 8}), g.param({1, 20, 8}), g.param({1, 20, 8}), g.param({rows, 20}));
+    EXPECT_EQ(check(g.output(y)), 1U) << rows;
+  }
+}
+
+TEST(Schedule, AttentionOverSymbolicRowsAndKeysIsOneKernel) {
+  for (int64_t rows : {1, 2, 31, 32, 33})
+    for (int64_t keys : {1, 5, 40}) {
+      Graph g;
+      Ref m = g.ctx.var("m", 1, 64), n = g.ctx.var("n", 1, 64), two = g.ctx.index(2), k = g.ctx.index(8);
+      Ref y = g.attention(g.param({two, m, k}), g.param({two, n, k}), g.param({two, n, k}), g.param({m, n}));
+      EXPECT_EQ(check(g.output(y), {{"m", rows}, {"n", keys}}), 1U) << rows << " " << keys;
+    }
+}
+
+TEST(Schedule, ScoresTooLongForScratchAreABuffer) {
+  Graph g;
+  const int64_t keys = 9000;
+  Ref y = g.attention(g.param({1, 2, 4}), g.param({1, keys, 4}), g.param({1, keys, 4}), g.param({2, keys}));
+  EXPECT_EQ(check(g.output(y)), 4U); // scores, their exponentials, and two products over them
 }
 
 TEST(Schedule, SymbolicRows) {
@@ -415,6 +487,38 @@ TEST(Opts, ReadAndPrintTheSame) {
   EXPECT_EQ(to_string(parse_opts(text)), text);
 }
 
+TEST(Opts, NestsHaveListsOfTheirOwn) {
+  Graph g;
+  Ref y = g.attention(g.param({3, 70, 8}), g.param({3, 24, 8}), g.param({3, 24, 8}), g.param({70, 24}));
+  Ref plan = rangeify(g.output(y).done().root);
+  ASSERT_EQ(plan->src[0]->src.size(), 1U);
+  Ref kernel = lower_stage(plan->src[0]->src[0]->src[0]);
+  const Ref chosen = optimize_kernel(kernel, wide_target(), {}).func;
+  const std::string opts = chosen->s(Attr::Opts);
+  EXPECT_EQ(opts.substr(0, 12), "nest 1 36 | ") << opts; // three register tiles of 12 rows, two blocks: two rows repeat
+  EXPECT_EQ(std::count(opts.begin(), opts.end(), '|'), 4) << opts;
+  const auto given = [&](const std::string& text) {
+    const Attrs attrs = {{Attr::Name, kernel->s(Attr::Name)}, {Attr::Opts, text}};
+    return optimize_kernel(g.ctx.make(Ops::Func, DType::Void, kernel->src, attrs), wide_target(), {}).func;
+  };
+  EXPECT_EQ(given(opts), chosen);
+  const auto refused = [&](const std::string& text) {
+    try {
+      given(text);
+    } catch (const CompileError& e) {
+      return e.all()[0].message;
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(refused("nest 1 36 | |"), "3 lists of opts for a kernel of 3 nests");
+  EXPECT_EQ(refused("nest 0 | | | |"), "opt \"nest 0\": takes an axis and the rows of a block, or nothing");
+  EXPECT_EQ(refused("nest 9 8 | | | |"),
+            "opt \"nest 9 8\": the kernel stages no sum of products, or not along this axis");
+  EXPECT_EQ(refused("nest 1 36 | reorder 1 0 2 3 4 | | |"),
+            "opt \"reorder 1 0 2 3 4\": a block axis, which nests share, must stay where it is");
+  EXPECT_EQ(refused("nest 1 36 | | | |"), "accepted");
+}
+
 TEST(Opts, ARefusalSaysWhy) {
   EXPECT_EQ(refusal("split 7 4"), "error TGC-E302: opt \"split 7 4\": there is no such axis");
   EXPECT_EQ(refusal("split 0 1"), "error TGC-E302: opt \"split 0 1\": the inner extent must be at least 2");
@@ -432,5 +536,5 @@ TEST(Opts, ARefusalSaysWhy) {
             "error TGC-E302: opt \"lane 1\": a staged value depends on the axis and its scratch does not");
   EXPECT_EQ(refusal("tile 3"),
             "error TGC-E302: opt \"tile 3\": unknown; known are split, merge, reorder, thread, unroll, "
-            "upcast, lane, pack, stage");
+            "upcast, lane, pack, stage, nest");
 }

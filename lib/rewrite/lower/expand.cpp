@@ -106,6 +106,18 @@ std::optional<int64_t> coefficient(Ref index, Ref variable) {
   return sum;
 }
 
+namespace {
+
+/// `reduce` over `value` of lower rank than it had: leading dims of extent 1 are gone, axes count from the last dim.
+void move_axes(Attrs& attrs, Ref reduce, Ref value) {
+  const int64_t lost = reduce->src[0]->rank() - value->rank();
+  for (AttrItem& a : attrs)
+    if (a.key == Attr::Axes)
+      for (int64_t& axis : std::get<std::vector<int64_t>>(a.value)) axis -= lost;
+}
+
+} // namespace
+
 Ref lower_access(Ref kernel) {
   Context& ctx = *kernel->ctx;
   std::vector<Ref> order = toposort(kernel), lowered(ctx.size());
@@ -124,7 +136,9 @@ Ref lower_access(Ref kernel) {
         src[1] = first;
       }
     }
-    lowered[node->id] = access ? ctx.make(node->op, node->dtype, src, attrs) : ctx.with_src(node, src);
+    if (node->is(Ops::Reduce) && node->has(Attr::Axes)) move_axes(attrs, node, src[0]);
+    lowered[node->id] =
+        access || node->is(Ops::Reduce) ? ctx.make(node->op, node->dtype, src, attrs) : ctx.with_src(node, src);
   }
   return lowered[kernel->id];
 }
