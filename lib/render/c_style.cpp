@@ -278,6 +278,11 @@ void CPrinter::instruction(RowId id) {
   case RowKind::Slice:
     return define(id, prelude_.slice(type_of(x.args[0]), type_of(id), x.imm) + "(" + operand(x.args[0]) + ")");
   case RowKind::Build: return build(id);
+  case RowKind::Base: {
+    const std::string element = prelude_.scalar(code_.buffers[static_cast<size_t>(x.imm)].dtype);
+    return line(element + "* restrict const b" + std::to_string(x.imm) + " = (" + element +
+                "*)((char*)args->scratch + " + operand(x.args[0]) + ");");
+  }
   case RowKind::Load: return load(id);
   case RowKind::Store: return store(id);
   case RowKind::RegGet: return define(id, "r" + std::to_string(x.imm));
@@ -295,6 +300,7 @@ std::string CPrinter::locals() {
   for (size_t k = 0; k < code_.buffers.size(); ++k) {
     const RowBuffer& b = code_.buffers[k];
     const std::string element = (b.stored ? "" : "const ") + prelude_.scalar(b.dtype);
+    if (b.offset < 0) continue; // where Base stands
     text += "  ";
     text += element + "* restrict const b" + std::to_string(k) + " = (" + element + "*)";
     if (b.scratch)

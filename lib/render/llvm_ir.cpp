@@ -381,6 +381,8 @@ void LlvmPrinter::instruction(RowId id) {
     body_ += ">\n";
     return;
   }
+  case RowKind::Base:
+    return line("%b" + std::to_string(x.imm) + " = getelementptr inbounds i8, ptr %scratch, " + typed(x.args[0]));
   case RowKind::Load: return load(id);
   case RowKind::Store: return store(id);
   case RowKind::RegGet: body_ += result(id) + "load " + type + ", ptr %r" + std::to_string(x.imm) + "\n"; return;
@@ -409,6 +411,7 @@ std::string LlvmPrinter::entry() const {
   for (size_t k = 0; k < code_.buffers.size(); ++k) {
     const RowBuffer& b = code_.buffers[k];
     const std::string to = "%b" + std::to_string(k);
+    if (b.offset < 0) continue; // where Base stands
     if (!b.scratch)
       element(to, "ptr", "%bufs", b.slot);
     else

@@ -72,9 +72,8 @@ struct TargetRow {
 };
 std::vector<TargetRow> list_targets();
 
-/// Bytes of per-thread scratch that a linear kernel uses: its scratch buffers in order of appearance, each rounded up
-/// to 64 bytes; a symbolic size counts with its upper bound.
-int64_t scratch_bytes(Ref func);
+/// Bytes of per-thread scratch that a linear kernel uses, over the dims of its buffers, each rounded up to 64 bytes.
+Ref scratch_bytes(Ref func);
 
 /// The order of a Reduce over the dims of a shaped value, on which eval and all renderers agree. Leading dims
 /// (registers) fold first, in row-major order from index 0. Then the last dim (lanes), when it is reduced: for a power

@@ -92,6 +92,7 @@ private:
   RowId gather(Ref x, int64_t row, const Dims& dims);
   void store(Ref x);
   int64_t buffer(Ref x);
+  void place_scratch();
   const std::vector<int64_t>& registers(Ref x);
 
   Ref func_;
@@ -109,7 +110,7 @@ private:
   std::unordered_set<uint32_t> wanted_; ///< lazy instructions that are used as vectors, not only lane by lane
   std::unordered_map<uint32_t, int64_t> buffers_;
   std::unordered_map<uint32_t, std::vector<int64_t>> registers_;
-  int64_t scratch_ = 0;
+  Ref scratch_; ///< bytes used so far
 };
 
 /// Right-aligned broadcast of `dims` with `other`.
@@ -121,6 +122,14 @@ void widen(Dims& dims, const Dims& other) {
   }
 }
 
+/// A whole number of 64 bytes, as an expression over dims.
+Ref buffer_bytes(Ref buffer) {
+  Context& ctx = *buffer->ctx;
+  Ref bytes = dim_mul(numel(ctx, buffer->shape), ctx.index(byte_size(buffer->dtype)));
+  return dim_mul(dim_floordiv(dim_add(bytes, ctx.index(63)), ctx.index(64)), ctx.index(64));
+}
+
+bool is_scratch(Ref x) { return x->is(Ops::Buffer) && x->s(Attr::Space) == "scratch"; }
 bool is_register(Ref x) { return x->is(Ops::Buffer) && x->s(Attr::Space) == "reg"; }
 Ref storage(Ref x) {
   while (x->is(Ops::After)) x = x->src[0];
@@ -180,9 +189,19 @@ RowCode RowLowering::run() {
     throw CompileError({ErrorCode::E403, "kernel \"" + code_.name + "\"", "its name is not a C identifier",
                         "kernel names are letters, digits and underscores"});
   find_wanted();
+  place_scratch();
   for (Ref x : func_->src[0]->src) instruction(x);
   TGC_CHECK(loops_.empty(), "kernel " + code_.name + " leaves a range open");
   return std::move(code_);
+}
+
+/// Scratch buffers in order of appearance, those of known size first: their places are numbers.
+void RowLowering::place_scratch() {
+  scratch_ = func_->ctx->index(0);
+  for (const bool known : {true, false})
+    for (Ref x : func_->src[0]->src)
+      for (Ref s : x->src)
+        if (Ref b = storage(s); is_scratch(b) && dim_int(buffer_bytes(b)).has_value() == known) buffer(b);
 }
 
 /// From the last instruction to the first: what is needed in rows makes its operands needed in rows, except that
@@ -412,22 +431,16 @@ Shaped RowLowering::compute_reduce(Ref x) {
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
-int64_t buffer_bytes(Ref buffer) {
-  int64_t n = byte_size(buffer->dtype);
-  for (Ref dim : buffer->shape)
-    TGC_CHECK(dim->hi >= 0 && !__builtin_mul_overflow(n, dim->hi, &n), "a scratch buffer has no bounded size");
-  return (n + 63) / 64 * 64;
-}
-
 int64_t RowLowering::buffer(Ref x) {
   const auto [it, is_new] = buffers_.try_emplace(x->id, static_cast<int64_t>(code_.buffers.size()));
   if (!is_new) return it->second;
-  RowBuffer made{.scratch = x->is(Ops::Buffer), .slot = x->i(Attr::Slot), .offset = scratch_, .dtype = x->dtype};
+  if (x->is(Ops::Buffer) && !is_scratch(x)) unsupported(x, "is neither scratch nor reg");
+  if (!x->is(Ops::Buffer) && !x->is(Ops::Param)) unsupported(x, "is not storage");
+  RowBuffer made{.scratch = is_scratch(x), .slot = x->i(Attr::Slot), .offset = 0, .dtype = x->dtype};
   if (made.scratch) {
-    if (x->s(Attr::Space) != "scratch") unsupported(x, "is neither scratch nor reg");
-    scratch_ += buffer_bytes(x);
-  } else if (!x->is(Ops::Param)) {
-    unsupported(x, "is not storage");
+    made.offset = const_int(scratch_).value_or(-1);
+    if (made.offset < 0) builder_.emit({.kind = RowKind::Base, .imm = it->second, .args = {scalar(scratch_)}});
+    scratch_ = dim_add(scratch_, buffer_bytes(x));
   }
   code_.buffers.push_back(made);
   return it->second;
@@ -536,10 +549,10 @@ RowCode lower_to_rows(Ref func, std::span<const std::string> vars, const RowOpti
   return RowLowering(func, vars, options).run();
 }
 
-int64_t scratch_bytes(Ref func) {
-  int64_t total = 0;
+Ref scratch_bytes(Ref func) {
+  Ref total = func->ctx->index(0);
   for (Ref x : toposort(func))
-    if (x->is(Ops::Buffer) && x->s(Attr::Space) == "scratch") total += buffer_bytes(x);
+    if (is_scratch(x)) total = dim_add(total, buffer_bytes(x));
   return total;
 }
 

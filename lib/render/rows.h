@@ -29,6 +29,7 @@ enum class RowKind : uint8_t {
   Extract, ///< lane imm of args[0]
   Slice,   ///< lanes imm … imm+lanes-1 of args[0]
   Build,   ///< one scalar per lane
+  Base,    ///< buffer imm is scratch that begins args[0] bytes in; before every loop
   Load,    ///< buffer imm; args: index (scalar), gate or -1 (scalar or one bool per lane), alternative or -1 (0)
   Store,   ///< buffer imm; args: index (scalar), value, gate or -1
   RegGet,  ///< register imm
@@ -52,7 +53,7 @@ struct RowInst {
 struct RowBuffer {
   bool scratch; ///< else argument `slot`
   int64_t slot;
-  int64_t offset; ///< scratch: bytes from args->scratch
+  int64_t offset; ///< scratch: bytes from args->scratch; -1: a Base instruction places it
   DType dtype;
   bool stored = false; ///< some instruction stores to it
 };

@@ -245,7 +245,7 @@ TEST_P(Kernels, EqualEval) {
       }
       const int64_t vars[] = {-1, e.n, -1};
       alignas(64) char scratch[512];
-      ASSERT_LE(scratch_bytes(e.func), int64_t(sizeof scratch));
+      ASSERT_LE(scratch_bytes(e.func)->hi, int64_t(sizeof scratch));
       const KernelArgs args{bufs.data(), vars, scratch};
       code[e.func->s(Attr::Name)](&args, 0, 1);
       for (size_t slot = 0; slot < bufs.size(); ++slot)
@@ -267,7 +267,7 @@ INSTANTIATE_TEST_SUITE_P(Targets, Kernels,
 
 TEST(ScratchBytes, AreRoundedUpPerBuffer) {
   Context ctx;
-  EXPECT_EQ(scratch_bytes(scratch_and_registers(ctx).func), 128); // 13 f32 and 8 f64, 64 bytes each
+  EXPECT_EQ(dim_int(scratch_bytes(scratch_and_registers(ctx).func)), 128); // 13 f32 and 8 f64, 64 bytes each
 }
 
 } // namespace

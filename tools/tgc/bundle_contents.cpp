@@ -142,7 +142,7 @@ private:
     BundleContents::Kernel k;
     k.name = kernel->s(Attr::Name);
     k.opts = kernel->s(Attr::Opts, "");
-    k.scratch_bytes = ctx_.index(scratch_bytes(kernel));
+    k.scratch_bytes = scratch_bytes(kernel);
     k.chunks = ctx_.index(1);
     k.flops = k.bytes = ctx_.index(0);
     std::vector<Ref> trips = {ctx_.index(1)};
