@@ -78,6 +78,21 @@ std::optional<Line> line_in(const Poly& p, Ref atom) {
   return line;
 }
 
+/// p where c * (x // c) is replaced by its bound: x - c + 1 from below, x (under a negative factor) from above.
+std::optional<Poly> without_division(const Poly& p) {
+  for (const Term& t : p.terms()) {
+    if (t.atoms.size() != 1 || !t.atoms[0]->is(Ops::FloorDiv)) continue;
+    const Ref atom = t.atoms[0];
+    const std::optional<int64_t> c = const_int(atom->src[1]);
+    const std::optional<Poly> x = Poly::of(atom->src[0]);
+    if (!c || *c <= 0 || !x || t.coefficient % *c != 0) continue;
+    const int64_t times = t.coefficient / *c;
+    Poly lower = p;
+    if (lower.add(Poly(t), -1) && lower.add(*x, times) && (times < 0 || lower.add(Poly(*c - 1), -times))) return lower;
+  }
+  return std::nullopt;
+}
+
 /// p with one symbolic-extent atom at the end that makes p smallest; nothing when there is no such atom.
 std::optional<Poly> lower_once(const Poly& p) {
   for (const Term& t : p.terms())
@@ -167,6 +182,7 @@ bool Poly::is_non_negative() const {
   Poly p = *this;
   for (int step = 0; step < 16; ++step) {
     std::optional<Poly> lower = lower_once(p);
+    if (!lower) lower = without_division(p);
     if (!lower) return false;
     p = std::move(*lower);
     if (p.bounds().lo >= 0) return true;

@@ -39,8 +39,8 @@ public:
 
   /// Inclusive bounds by interval arithmetic, saturating.
   IntRange bounds() const;
-  /// Provably >= 0 for all values of its atoms: by `bounds` after ranges and remainders with symbolic extents have been
-  /// replaced by whichever of their ends is worse.
+  /// Provably >= 0 for all values of its atoms: by `bounds` after ranges and remainders with symbolic extents, then
+  /// quotients by a constant, have been replaced by whichever of their ends is worse.
   bool is_non_negative() const;
 
 private:

@@ -45,6 +45,16 @@ TEST_F(Simplify, SymbolicReshape) {
   EXPECT_EQ(simplify(floordiv(w, W) * W + floormod(w, W)), w);
 }
 
+TEST_F(Simplify, WindowsOverSymbolicWidthsNeedNoDivision) {
+  const Ref k = range(3, 0), w = ctx.range(W, 1), padded = W + I(2);
+  EXPECT_EQ(simplify(floordiv(k * (padded + I(1)) + w, padded)), k); // the taps of a 3-wide window, one row apart
+  EXPECT_EQ(simplify(floormod(k * (padded + I(1)) + w, padded)), simplify(w + k));
+  const Ref outputs = floordiv(W - I(1), I(2)) + I(1), i = ctx.range(outputs, 1); // stride 2
+  EXPECT_EQ(simplify(floormod(k * (padded + I(1)) + i * I(2), padded)), simplify(i * I(2) + k));
+  const Ref more = ctx.range(W + I(1), 1); // one output too many: the last tap runs over
+  EXPECT_TRUE(simplify(floormod(k * (padded + I(1)) + more, padded))->is(Ops::FloorMod));
+}
+
 TEST_F(Simplify, SumsAreCanonical) {
   EXPECT_EQ(simplify(x + y), simplify(y + x));
   EXPECT_EQ(simplify((x + I(3)) * I(2) - (x - y) - I(6)), simplify(y + x));
@@ -140,10 +150,20 @@ public:
   }
   Ref divisor() {
     if (below(8) == 0) return ctx->var("n", 1, 9);
+    if (below(6) == 0) return ctx->var("n", 1, 9) * ctx->index(between(1, 3)) + ctx->index(between(0, 4));
     const int64_t common[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 28, 5, 7, -3};
     return ctx->index(common[below(13)]);
   }
+  /// A window's position: tap k of output i, flattened over the padded width, and that width; sometimes a bit off.
+  Ref window() {
+    const Ref n = ctx->var("n", 1, 9), width = n + ctx->index(between(0, 4)), step = ctx->index(between(1, 3));
+    const Ref outputs = floordiv(n + ctx->index(between(-1, 3)), step) + ctx->index(1);
+    const Ref k = ctx->range(ctx->index(between(1, 4)), 5), i = ctx->range(simplify(outputs), 6);
+    const Ref flat = k * (width + ctx->index(between(0, 2))) + i * step;
+    return below(2) ? floordiv(flat, width) : floormod(flat, width);
+  }
   Ref expression(int depth) {
+    if (depth > 0 && below(12) == 0) return window();
     if (depth == 0) return below(5) ? leaves[static_cast<size_t>(below(4))] : ctx->index(between(-12, 30));
     switch (below(10)) {
     case 0:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Floor division and remainder of Index expressions: what every reshape becomes (flatten, then divide).
 //
-// The dividend is a polynomial, the divisor d one term (a positive integer, or a product of positive symbols). Each
-// rule splits the dividend into a part that g divides and a rest R that provably stays within [q*g, q*g + g):
+// The dividend is a polynomial, the divisor d mostly one term (a positive integer, or a product of positive symbols).
+// Each rule splits the dividend into a part that g divides and a rest R that provably stays within [q*g, q*g + g):
 //     (g*S + R) // (g*e) = (S + q) // e        (g*S + R) % (g*e) = g*((S + q) % e) + R - q*g
 // With g = d this cuts out whole multiples of d; with g a divisor of d it shrinks both sides. Bounds with symbolic
 // extents come from Poly::is_non_negative. Negative divisors are mapped to positive ones; x // 0 is left to folding.
@@ -123,6 +123,21 @@ Ref congruence(Match& m) {
   return {};
 }
 
+/// d a sum, like the padded width w + 2 of a window: long division by its first term, when what is left is in [0, d).
+///     (k*(w + 3) + i) // (w + 2) = k   for 0 <= k < 3 and 0 <= i < w
+Ref long_division(Match& m) {
+  const std::optional<Poly> n = Poly::of(m.root()->src[0]), d = Poly::of(m.root()->src[1]);
+  if (!n || !d || d->terms().size() < 2 || m.root()->src[1]->lo <= 0) return {};
+  Poly quotient;
+  for (const Term& t : n->terms())
+    if (const std::optional<Term> q = divide(t, d->terms()[0]); q && !quotient.add(*q)) return {};
+  const std::optional<Poly> multiple = multiply(quotient, *d);
+  const std::optional<Poly> rest = multiple ? subtract(*n, *multiple) : std::nullopt;
+  std::optional<Poly> room = rest ? subtract(*d, *rest) : std::nullopt;
+  if (!room || !room->add(Poly(-1)) || !rest->is_non_negative() || !room->is_non_negative()) return {};
+  return (m.root()->is(Ops::FloorDiv) ? quotient : *rest).to_ref(m.graph());
+}
+
 /// (x // a + k) // b = (x + k*a) // (a*b) for a, b > 0.
 Ref nested_division(Match& m) {
   const std::optional<Division> d = division_of(m.root());
@@ -181,6 +196,7 @@ const PatternMatcher& divmod() {
           {"negative-divisor", either(), negative_divisor},
           {"split-multiples", either(), split_multiples},
           {"congruence", either(), congruence},
+          {"long-division", either(), long_division},
           {"shrink-by-divisor", either(), shrink_by_divisor},
           {"nested-division", index(floordiv(X, Y)), nested_division},
           {"remainder-of-remainder", index(floormod(X, Y)), remainder_of_remainder},
