@@ -14,6 +14,10 @@ enum class Fusion : uint8_t {
   Realize, ///< computed by its own kernel, kept in a buffer
 };
 
+/// A kernel reads few buffers (a chain of concatenations must not read them all), and its code is short: what is
+/// inlined costs no more than this many operations, loops counted once. A value beyond is realized.
+constexpr double kMaxReads = 10, kMaxCode = 512;
+
 /// What a policy is told about one elementwise or reduce node. Sizes use the upper bounds of symbolic dims.
 struct FusionQuery {
   Ref node;
@@ -22,13 +26,14 @@ struct FusionQuery {
   double evaluations;       ///< elements computed, over all uses, if inlined
   double cost;              ///< operations of computing one element, down to buffers and broadcasts
   double reads;             ///< loads of one element's computation, likewise
+  double code;              ///< operations of it, the body of a reduction counted once
   bool reduces;             ///< computing it runs a reduction (those below a broadcast aside: they run elsewhere)
   bool in_reduce;           ///< some use lies inside a reduction whose range its index depends on
   bool contracts;           ///< that reduction is a sum of products
   bool multiplies;          ///< of values that are both known at run time only
   bool is_factor;           ///< its one use is as a factor of such a sum of products
   bool hoisted;             ///< it is used in more loops than it depends on
-  double stage_bytes;       ///< scratch bytes if staged; negative if it cannot be
+  double stage_bytes;       ///< scratch bytes if staged, with open dims as long as is likely; negative if it cannot be
   double stage_evaluations; ///< elements computed if staged
 };
 

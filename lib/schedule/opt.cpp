@@ -26,10 +26,10 @@ struct OptName {
   int args; ///< exact number, or -1
 };
 constexpr OptName kOpts[] = {
-    {Opt::Kind::Split, "split", 2},   {Opt::Kind::Merge, "merge", 1},   {Opt::Kind::Reorder, "reorder", -1},
-    {Opt::Kind::Thread, "thread", 1}, {Opt::Kind::Unroll, "unroll", 1}, {Opt::Kind::Upcast, "upcast", 1},
-    {Opt::Kind::Lane, "lane", 1},     {Opt::Kind::Pack, "pack", -1},    {Opt::Kind::Stage, "stage", -1},
-    {Opt::Kind::Nest, "nest", -1},
+    {Opt::Kind::Split, "split", 2},      {Opt::Kind::Merge, "merge", 1},   {Opt::Kind::Collapse, "collapse", 1},
+    {Opt::Kind::Reorder, "reorder", -1}, {Opt::Kind::Thread, "thread", 1}, {Opt::Kind::Unroll, "unroll", 1},
+    {Opt::Kind::Upcast, "upcast", 1},    {Opt::Kind::Lane, "lane", 1},     {Opt::Kind::Pack, "pack", -1},
+    {Opt::Kind::Stage, "stage", -1},     {Opt::Kind::Nest, "nest", -1},
 };
 
 constexpr int64_t kMaxPackGrowth = 4; // packed elements for each old one: tails are padded, axes may read one twice
@@ -216,7 +216,8 @@ void apply_merge(OptKernel& k, const Opt& opt, const std::vector<Ref>& axes) {
     changes.push_back({axes[i], moved, {moved}, Ref()});
   }
   Ref out = rebuild(k.func, changes);
-  require(divisions(out) <= divisions(k.func), opt, "the merged axis would need divisions");
+  require(opt.kind == Opt::Kind::Collapse || divisions(out) <= divisions(k.func), opt,
+          "the merged axis would need divisions");
   k.func = out;
 }
 
@@ -414,7 +415,8 @@ std::vector<Opt> parse_opts(std::string_view text) {
     if (words.empty()) refuse(one, "is empty");
     auto known = std::find_if(std::begin(kOpts), std::end(kOpts), [&](const OptName& o) { return words[0] == o.text; });
     if (known == std::end(kOpts))
-      refuse(one, "unknown; known are split, merge, reorder, thread, unroll, upcast, lane, pack, stage, nest");
+      refuse(one,
+             "unknown; known are split, merge, collapse, reorder, thread, unroll, upcast, lane, pack, stage, nest");
     Opt opt{known->kind, {}};
     for (size_t i = 1; i < words.size(); ++i) {
       int64_t value = 0;
@@ -445,7 +447,8 @@ void apply_opt(OptKernel& kernel, const Opt& opt) {
   for (Ref axis : axes) require(axis->src[0]->ranges.empty(), opt, "an axis' extent depends on another axis");
   switch (opt.kind) {
   case Opt::Kind::Split: return apply_split(kernel, opt, axes);
-  case Opt::Kind::Merge: return apply_merge(kernel, opt, axes);
+  case Opt::Kind::Merge:
+  case Opt::Kind::Collapse: return apply_merge(kernel, opt, axes);
   case Opt::Kind::Reorder: return apply_reorder(kernel, opt, axes);
   case Opt::Kind::Pack: return apply_pack(kernel, opt, axes);
   case Opt::Kind::Stage: return apply_stage(kernel, opt, axes);

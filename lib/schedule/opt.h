@@ -11,7 +11,7 @@ namespace tgc {
 
 /// One transformation of a kernel's loops. Axes are positions in nesting order, as they are when the opt applies.
 ///   split A N    axis A becomes A (outer, ceil(extent/N)) and A+1 (inner, N); a remainder is masked
-///   merge A      axes A and A+1 become one
+///   merge A      axes A and A+1 become one           collapse A   the same, with a division per step
 ///   reorder P…   the new order of all axes, by old position
 ///   thread A     axis A is divided among threads        unroll A   axis A is repeated in the code
 ///   upcast A     axis A becomes a register dim          lane A     axis A becomes the vector dim
@@ -20,7 +20,7 @@ namespace tgc {
 ///                then the opts of each nest and of the joined kernel, separated by |
 ///   pack S P…    param S, a constant, is re-laid out at compile time in the order of axes P…
 struct Opt {
-  enum class Kind : uint8_t { Split, Merge, Reorder, Thread, Unroll, Upcast, Lane, Pack, Stage, Nest };
+  enum class Kind : uint8_t { Split, Merge, Collapse, Reorder, Thread, Unroll, Upcast, Lane, Pack, Stage, Nest };
   Kind kind;
   std::vector<int64_t> args;
   friend bool operator==(const Opt&, const Opt&) = default;

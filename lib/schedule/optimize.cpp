@@ -412,17 +412,28 @@ private:
     double work = outer * std::max(inner, 1.0);
     if (work < kThreadWork || axes_.empty()) return;
     const auto is_loop = [&](Ref axis) { return is_output(axis) && axis->s(Attr::Axis) == "loop"; };
-    const auto first = std::find_if(axes_.begin(), axes_.end(), is_loop);
-    if (first == axes_.end()) return;
-    Ref widest = *first; // a batch may be 1 at run time: count on lower bounds
+    const auto outermost = [&] { return std::find_if(axes_.begin(), axes_.end(), is_loop); };
+    if (outermost() == axes_.end()) return;
+    const auto is_short = [&] { return (*outermost())->src[0]->lo < kMinChunks; };
+    Ref widest = *outermost(); // a batch may be 1 at run time: count on lower bounds
     for (Ref axis : axes_)
       if (is_loop(axis) && axis->src[0]->lo > std::max<int64_t>(1, widest->src[0]->lo)) widest = axis;
-    int64_t at = position(*first);
-    if ((*first)->src[0]->lo < kMinChunks && !(widest == *first)) {
-      move_outermost(position(widest));
-      at = 0;
+    if (is_short() && !(widest == *outermost()) && may_stand_inside(widest)) move_outermost(position(widest));
+    while (is_short()) {
+      const auto first = outermost();
+      if (first + 1 == axes_.end() || !is_loop(first[1]) || !may_stand_inside(first[1])) break;
+      if (!attempt(Opt::Kind::Collapse, {position(*first)})) break;
     }
-    attempt(Opt::Kind::Thread, {at});
+    attempt(Opt::Kind::Thread, {position(*outermost())});
+  }
+
+  /// Whether all that is summed or staged depends on `axis`, so that nothing is done again when other output loops run
+  /// inside of it.
+  bool may_stand_inside(Ref axis) const {
+    const std::vector<Ref> nodes = toposort(k_.func);
+    return std::all_of(nodes.begin(), nodes.end(), [&](Ref node) {
+      return (!node->is(Ops::Reduce) && !node->is(Ops::After)) || depends(node, axis);
+    });
   }
 
   const TargetInfo& target_;

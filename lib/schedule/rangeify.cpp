@@ -44,6 +44,12 @@ struct State {
 
 double upper(Ref dim) { return static_cast<double>(std::max<int64_t>(dim->hi, 0)); }
 
+/// The extent to expect: an open dim is seldom at its bound.
+double likely(Ref dim) {
+  constexpr double kOpen = 1024;
+  return dim_int(dim) ? upper(dim) : std::min(upper(dim), std::max(kOpen, static_cast<double>(dim->lo)));
+}
+
 double count(Refs dims) {
   double n = 1;
   for (Ref d : dims) n *= upper(d);
@@ -144,6 +150,7 @@ public:
   Ref run() {
     for (Ref node : order_) check(node);
     find_live();
+    must_realize_.assign(size_, false); // kept from the first round: in the second its reason is gone
     for (int round = 0; round < 2; ++round) {
       state_.assign(size_, State());
       next_range_ = 0;
@@ -175,6 +182,25 @@ private:
     return is_contraction(node) && is_live_[node->src[0]->src[0]->id] && is_live_[node->src[0]->src[1]->id];
   }
 
+  /// The node that computes what `node` is a view of.
+  static Ref computed(Ref node) {
+    while (node->cls() == OpClass::Movement) node = node->src[0];
+    return node;
+  }
+  bool holds_product(Ref node) const {
+    return !realized_[node->id] && contracts_[node->id] && !must_realize_[computed(node)->id];
+  }
+
+  /// A kernel is tiled for one sum of products; of several operands that hold one, all but the costliest are buffers.
+  void keep_one_product(Ref node) {
+    Ref kept;
+    for (Ref s : data_sources(node)) {
+      if (!holds_product(s) || (kept && computed(s) == computed(kept))) continue;
+      if (kept) must_realize_[computed(cost_[s->id] > cost_[kept->id] ? kept : s)->id] = true;
+      if (!kept || cost_[s->id] > cost_[kept->id]) kept = s;
+    }
+  }
+
   void find_live() {
     is_live_.assign(size_, false);
     for (Ref node : order_) {
@@ -188,19 +214,24 @@ private:
   void compute_costs() {
     cost_.assign(size_, 0);
     reads_.assign(size_, 0);
+    code_.assign(size_, 0);
     reduces_.assign(size_, false);
     contracts_.assign(size_, false);
     multiplies_.assign(size_, false);
     for (Ref node : order_) {
+      if (node->cls() != OpClass::Movement) keep_one_product(node);
       double cost = op_cost(node);
       size_t data = node->cls() == OpClass::Leaf ? 0 : node->cls() == OpClass::Movement ? 1 : node->src.size();
       bool reduces = node->is(Ops::Reduce), contracts = is_contraction(node), multiplies = is_live_product(node);
-      double reads = node->is(Ops::Param) || node->is(Ops::Weight) ? 1 : 0;
+      double reads = node->is(Ops::Param) || node->is(Ops::Weight) ? 1 : 0, code = cost;
       for (Ref s : node->src.first(data)) {
         cost += realized_[s->id] ? 1 : cost_[s->id];
-        reads += realized_[s->id] ? 1 : reads_[s->id];
+        const bool is_cut =
+            realized_[s->id] || must_realize_[computed(s)->id] || reads_[s->id] > kMaxReads || code_[s->id] > kMaxCode;
+        reads += is_cut ? 1 : reads_[s->id];
+        code += is_cut ? 1 : code_[s->id];
         reduces |= !realized_[s->id] && reduces_[s->id];
-        contracts |= !realized_[s->id] && contracts_[s->id];
+        contracts |= holds_product(s);
         multiplies |= !realized_[s->id] && multiplies_[s->id];
       }
       if (node->is(Ops::Reduce))
@@ -211,6 +242,7 @@ private:
         cost = std::min(cost, 1.0);
         reduces = contracts = multiplies = false;
         reads = std::min(reads, 1.0);
+        code = std::min(code, 1.0);
       }
       reduces_[node->id] = reduces;
       // A reduction over a live product leaves the decision to where the product itself is read.
@@ -218,6 +250,7 @@ private:
       contracts_[node->id] = contracts;
       multiplies_[node->id] = multiplies;
       reads_[node->id] = reads;
+      code_[node->id] = code;
       cost_[node->id] = cost;
     }
   }
@@ -268,6 +301,7 @@ private:
                   .evaluations = 0,
                   .cost = cost_[node->id],
                   .reads = reads_[node->id],
+                  .code = code_[node->id],
                   .reduces = reduces_[node->id],
                   .in_reduce = false,
                   .contracts = contracts_[node->id],
@@ -289,12 +323,16 @@ private:
           gathered |= r->s(Attr::Axis) == "gather";
         }
     }
+    if (must_realize_[node->id]) return Fusion::Realize;
     if (gathered) return Fusion::Realize; // where it is read is known to the kernel that reads it only
     const std::vector<Ref> outer = common_ambient(s.uses, product);
     if (!outer.empty() && !gated) {
       q.stage_bytes = byte_size(node->dtype);
-      for (size_t axis : private_axes(s.uses, outer)) q.stage_bytes *= upper(node->shape[axis]);
-      q.stage_evaluations = trips(home_of(outer, s.uses[0])) * q.stage_bytes / byte_size(node->dtype);
+      q.stage_evaluations = trips(home_of(outer, s.uses[0]));
+      for (size_t axis : private_axes(s.uses, outer)) {
+        q.stage_bytes *= likely(node->shape[axis]);
+        q.stage_evaluations *= upper(node->shape[axis]);
+      }
     }
     return policy_(q);
   }
@@ -516,8 +554,8 @@ private:
   std::vector<bool> has_data_;   ///< by id: not made of constants alone; set for origin_of
   size_t size_;                  // nodes that existed before this pass: the side tables' size
   std::vector<bool> realized_;
-  std::vector<double> cost_, reads_;
-  std::vector<bool> reduces_, contracts_, multiplies_, is_live_;
+  std::vector<double> cost_, reads_, code_;
+  std::vector<bool> reduces_, contracts_, multiplies_, must_realize_, is_live_;
   std::vector<Ref> product_ranges_; ///< of reductions that are live products
   std::vector<State> state_;
   int64_t next_range_ = 0;

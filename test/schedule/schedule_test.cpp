@@ -535,6 +535,6 @@ TEST(Opts, ARefusalSaysWhy) {
   EXPECT_EQ(refusal("stage 2 1 2; lane 1"),
             "error TGC-E302: opt \"lane 1\": a staged value depends on the axis and its scratch does not");
   EXPECT_EQ(refusal("tile 3"),
-            "error TGC-E302: opt \"tile 3\": unknown; known are split, merge, reorder, thread, unroll, "
+            "error TGC-E302: opt \"tile 3\": unknown; known are split, merge, collapse, reorder, thread, unroll, "
             "upcast, lane, pack, stage, nest");
 }

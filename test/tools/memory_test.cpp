@@ -51,7 +51,7 @@ TEST(Memory, TheArenaIsWhatLivesAtOnce) {
 
 TEST(Memory, EqualKernelsAreCompiledOnce) {
   const BundleContents contents = contents_of_json(R"({"tgc": 1,
-    "inputs": [{"name": "x", "type": "f32", "shape": [32, 32]}, {"name": "w", "type": "f32", "shape": [32, 32]}],
+    "inputs": [{"name": "x", "type": "f32", "shape": [32, 1024]}, {"name": "w", "type": "f32", "shape": [1024, 1024]}],
     "nodes": [{"op": "matmul", "name": "a", "in": ["x", "w"]}, {"op": "neg", "name": "b", "in": ["a"]},
               {"op": "matmul", "name": "c", "in": ["b", "w"]}, {"op": "neg", "name": "d", "in": ["c"]},
               {"op": "matmul", "name": "e", "in": ["d", "w"]}, {"op": "neg", "name": "f", "in": ["e"]}],
