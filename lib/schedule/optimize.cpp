@@ -223,7 +223,8 @@ private:
     return false;
   }
 
-  /// An output axis along which a load that moves with the lanes can be kept in registers.
+  /// An output axis along which a load that moves with the lanes can be kept in registers: rather one that surely fills
+  /// a tile than an open one, of which a run may have a single row; then the longest.
   Ref row_axis(Ref lane) const {
     Ref best;
     for (Ref axis : axes_) {
@@ -233,7 +234,8 @@ private:
         reuses |= depends(load->src[1], lane) && !depends(load->src[1], axis);
         used |= depends(load->src[1], axis);
       }
-      if (reuses && used && (!best || upper(axis) > upper(best))) best = axis;
+      const auto worth = [](Ref a) { return std::pair(std::min(a->src[0]->lo, kMaxRows), upper(a)); };
+      if (reuses && used && (!best || worth(axis) > worth(best))) best = axis;
     }
     return best;
   }

@@ -124,9 +124,9 @@ TEST(OnnxErrors, Inputs) {
   ModelSpec s = with_nodes({node({"Relu", {"x"}, {"y"}})});
   s.inputs = {value_info("x", 8, {2})};
   EXPECT_EQ(errors(model(s)), "m.onnx: error TGC-E205: input \"x\" has element type string, which is not supported");
-  s.inputs = {value_info("x", 1, {-1})};
-  EXPECT_EQ(errors(model(s)), "m.onnx: error TGC-E204: input \"x\" has dim -1\n"
-                              "  note: a dim known only at run time is exported with a name");
+  s.inputs = {value_info("x", 1, {-2})};
+  EXPECT_EQ(errors(model(s)), "m.onnx: error TGC-E204: input \"x\" has dim -2\n"
+                              "  note: a dim known only at run time has a name, or is -1");
   s.inputs = {Wire().text(1, "x").add(2, Wire().add(1, Wire().number(1, 1)))};
   EXPECT_EQ(errors(model(s)), "m.onnx: error TGC-E204: input \"x\" has no shape, not even a rank\n"
                               "  note: export the model with input shapes");

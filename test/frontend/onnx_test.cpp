@@ -4,6 +4,7 @@
 
 #include "frontend/frontend.h"
 #include "frontend/onnx_data.h"
+#include "frontend/onnx_writer.h"
 #include "uop/diag.h"
 #include "uop/eval.h"
 
@@ -23,6 +24,15 @@ TEST(Onnx, FashionCnnGivesItsReferenceOutput) {
   Module symbolic = import_model(kFashion + "model.onnx");
   EXPECT_EQ(shape_text(symbolic.root->src[0]->src[0]->src[0]->shape), "[batch,10]");
   EXPECT_EQ(difference(eval(symbolic, {input}, {{"batch", 16}})[0], expected, kRelative, kAbsolute), "");
+}
+
+TEST(Onnx, DimsWithoutANameAreOpen) {
+  ModelSpec spec;
+  spec.nodes = {node({"Relu", {"x"}, {"y"}})};
+  spec.inputs = {value_info("x", 1, {-1, "?", "?", "w", 3})};
+  spec.outputs = {Wire().text(1, "y")};
+  const Module m = import_bytes(bytes_of(model(spec)), "m.onnx");
+  EXPECT_EQ(shape_text(m.root->src[0]->src[0]->src[0]->shape), "[x_dim0,x_dim1,x_dim2,w,3]");
 }
 
 TEST(Onnx, WeightsAreRangesOfTheModelFile) {

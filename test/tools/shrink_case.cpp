@@ -170,8 +170,8 @@ std::vector<Change> changes(const GraphCase& c) {
   for (int64_t n : numbers)
     for (int64_t smaller : {int64_t{1}, n / 2, n - 1})
       if (smaller >= 1 && smaller < n) list.push_back([n, smaller](Parts& p) { resize(p, n, smaller); });
-  for (const auto& [name, value] : c.vars)
-    list.push_back([name = name, value = value](Parts& p) {
+  for (const auto& var : c.vars)
+    list.push_back([name = var.first, value = var.second](Parts& p) {
       std::map<uint32_t, Ref> pinned;
       for (Ref node : toposort(p.values))
         if (node->is(Ops::Var)) pinned[node->id] = p.ctx().index(value);

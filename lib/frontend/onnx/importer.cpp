@@ -147,14 +147,13 @@ tensor::Dims Importer::input_dims(const ValueInfo& input) {
   const int64_t slot = static_cast<int64_t>(params_.size());
   for (size_t i = 0; i < input.shape->size(); ++i) {
     const Dim& d = (*input.shape)[i];
-    if (d.value && *d.value < 0)
+    const bool is_open = !d.value || *d.value == -1,
+               has_name = !d.param.empty() && d.param != "?"; // as exporters write
+    if (!is_open && *d.value < 0)
       tensor::fail(ErrorCode::E204, "input \"" + input.name + "\" has dim " + std::to_string(*d.value),
-                   "a dim known only at run time is exported with a name");
-    if (d.value)
-      dims.push_back(ctx().index(*d.value));
-    else
-      dims.push_back(dims_.input_dim(ctx(), d.param.empty() ? input.name + "_dim" + std::to_string(i) : d.param, slot,
-                                     static_cast<int64_t>(i)));
+                   "a dim known only at run time has a name, or is -1");
+    const std::string name = has_name ? d.param : input.name + "_dim" + std::to_string(i);
+    dims.push_back(is_open ? dims_.input_dim(ctx(), name, slot, static_cast<int64_t>(i)) : ctx().index(*d.value));
   }
   numel(ctx(), dims);
   return dims;
