@@ -77,7 +77,7 @@ Ref real_inverse(OpContext& c, const Complex& x, const Transform& t) {
   Ref position = iota(c.ctx(), re->shape, re->rank() - 1, DType::I64);
   Ref once = compare(Ops::Eq, position, 0);
   if (t.length % 2 == 0)
-    once = elementwise(Ops::Or, {once, compare(Ops::Eq, position, static_cast<double>(t.length / 2))});
+    once = elementwise(Ops::Or, {once, compare(Ops::Eq, position, static_cast<double>(t.length) / 2)});
   Ref weight = select(once, full_like(re, 1), full_like(re, 2));
   Ref a = project(mul(re, weight), wave(c, Ops::Cos, t, t.length, t.half()));
   Ref b = project(mul(im, weight), wave(c, Ops::Sin, t, t.length, t.half()));
