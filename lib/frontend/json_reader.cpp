@@ -222,10 +222,14 @@ void Reader::input(const Item& item) {
   values_[name] = inputs_.back();
 }
 
-/// The numbers of `data`, nested to any regular depth, row-major.
-void flatten(const Item& data, std::vector<Item>& out) {
-  if (!data.raw().is_array()) return out.push_back(data);
-  for (size_t i = 0; i < data.size(); ++i) flatten(data.at(i), out);
+/// The numbers of `data`, nested to any regular depth, row-major. `extents`: of the arrays of each depth seen so far.
+void flatten(const Item& data, size_t depth, std::vector<size_t>& extents, std::vector<Item>& out) {
+  bool is_array = data.raw().is_array();
+  if (is_array && depth == extents.size() && out.empty()) extents.push_back(data.size());
+  if (is_array ? depth == extents.size() || extents[depth] != data.size() : depth < extents.size())
+    bad(data.path(), "is not nested as what is before it");
+  if (!is_array) return out.push_back(data);
+  for (size_t i = 0; i < data.size(); ++i) flatten(data.at(i), depth + 1, extents, out);
 }
 
 double float_of(const Item& item) {
@@ -256,7 +260,8 @@ void Reader::constant(const Item& item) {
     bad(item.path() + "/shape", "has rank " + std::to_string(shape.size()) + ", the limit is 16");
   int64_t count = *dim_int(numel(ctx(), index_dims(ctx(), shape)));
   std::vector<Item> elements;
-  flatten(item.at("data"), elements);
+  std::vector<size_t> extents;
+  flatten(item.at("data"), 0, extents, elements);
   bool splat = elements.size() == 1 && !item.at("data").raw().is_array();
   if (!splat && static_cast<int64_t>(elements.size()) != count)
     bad(item.path() + "/data",
@@ -352,6 +357,7 @@ Ref Reader::build(const Item& item, const std::string& op, const std::vector<Ref
   if (op == "matmul") {
     item.only({"op", "name", "in"});
     arity(item, in, 2, 2);
+    if (in[0]->dtype != in[1]->dtype) bad(item.path() + "/in", "operands have different types");
     return matmul(in[0], in[1]);
   }
   if (op == "conv") return convolution(item, in);
@@ -415,6 +421,8 @@ Ref Reader::movement(const Item& item, const std::string& op, Ref x) {
       if (list.array().size() != x->shape.size())
         bad(list.path(), "needs one number per dim of " + shape_text(x->shape));
     Dims a = dims(first), b = dims(second);
+    for (size_t i = 0; !pads && i < a.size(); ++i)
+      require_at_most(dim_add(a[i], b[i]), x->shape[i], "the part ends beyond " + shape_text(x->shape));
     if (!pads) return shrink(x, a, b);
     HostTensor value = zeros(x->dtype, {});
     if (item.has("value")) put_element(value, 0, item.at("value"));

@@ -148,6 +148,17 @@ TEST(Json, EachMistakeHasItsMessage) {
             "g.json: /nodes/0/in: error TGC-E208: has 1 operands, needs 2");
   EXPECT_EQ(errors(graph(R"({"op":"add","name":"x","in":["x","x"]})")).substr(0, 74),
             "g.json: /nodes/0: error TGC-E208: \"x\" is already the name of another value");
+  EXPECT_EQ(
+      errors(graph(R"({"op":"cast","name":"i","in":["x"],"to":"i32"},{"op":"matmul","name":"y","in":["x","i"]})")),
+      "g.json: /nodes/1/in: error TGC-E208: operands have different types");
+  for (const auto& [data, place] : {std::pair{"[[1,2],[3]]", "/1"}, {"[1,[2,3]]", "/1"}, {"[[1],2,3]", "/1"}})
+    EXPECT_EQ(errors(R"({"tgc":1,"constants":[{"name":"y","type":"f32","shape":[3],"data":)" + std::string(data) +
+                     R"(}],"outputs":["y"]})")
+                  .substr(0, 81),
+              "g.json: /constants/0/data" + std::string(place) +
+                  ": error TGC-E208: is not nested as what is before it");
+  EXPECT_EQ(errors(graph(R"({"op":"shrink","name":"y","in":["x"],"offset":[3],"size":[2]})")),
+            "g.json: /nodes/0: error TGC-E208: the part ends beyond [4]");
   EXPECT_EQ(errors("[1]"), "g.json: /: error TGC-E208: is array, not an object");
   EXPECT_EQ(errors("{\"a\":" + std::string(100000, '[')),
             "g.json: error TGC-E207: byte 68: nested deeper than 64 levels");
