@@ -3,11 +3,11 @@
 // may have to be large enough for a window, or a multiple of 32 for an encoder and its decoder to meet. Which, only the
 // graph knows, and shapes are inferred from dims.
 // Idea: one equation or inequality at a time. An equation eliminates a dim: the latest in input order that it gives as
-// an expression over the others; failing that, a single dim becomes a multiple of a new one, or gets bounds under which
-// a clamp (min or max) has no effect. An inequality in one dim narrows its bounds. The importer then starts again with
-// fewer or narrower dims, so that everything after it sees plain dims only.
-// Deliberately not handled: a system of equations solved at once, inequalities between dims: an error with a remedy.
-// A broadcast of n against m is taken as n = m; where one of them is 1 at run time the check says so.
+// an expression over the others; failing that, a single dim becomes a multiple of a new one, or one dim gets bounds
+// under which a clamp (min or max) has no effect. An inequality in one dim narrows its bounds. The importer then starts
+// again with fewer or narrower dims, so that everything after it sees plain dims only. Deliberately not handled: a
+// system of equations solved at once, inequalities between dims: an error with a remedy. A broadcast of n against m is
+// taken as n = m; where one of them is 1 at run time the check says so.
 #include "frontend/dims.h"
 
 #include <algorithm>
@@ -107,12 +107,16 @@ template <typename ValueOf> Ref rebuilt(Ref expr, ValueOf value_of) {
   return done.at(expr.get());
 }
 
-std::set<int64_t> clamp_bounds(Ref expr) {
+/// Values around which a clamp of `expr` (a min or max with a number) changes sides, for a dim that it clamps plus or
+/// minus a number.
+std::set<int64_t> clamp_bounds(Ref expr, Ref var) {
   std::set<int64_t> out;
   for (Ref x : toposort(expr))
-    if (x->is(Ops::Min) || x->is(Ops::Max))
-      for (Ref s : x->src)
-        if (std::optional<int64_t> c = dim_int(s)) out.insert(*c);
+    if (x->is(Ops::Min) || x->is(Ops::Max)) {
+      const Ref difference = dim_sub(x->src[0], x->src[1]);
+      if (std::optional<int64_t> c = dim_int(dim_sub(difference, var))) out.insert({-*c, -*c + 1}); // var + c
+      if (std::optional<int64_t> c = dim_int(dim_add(difference, var))) out.insert({*c, *c + 1});   // c - var
+    }
   return out;
 }
 
@@ -221,7 +225,8 @@ DimTable::Outcome DimTable::equal(Ref difference, const std::string& why) {
   Outcome outcome = eliminate(difference, why);
   const std::vector<std::string> dims = free_dims(difference);
   if (outcome == Outcome::Unsolved && dims.size() == 1) outcome = make_multiple(difference, dims[0], why);
-  if (outcome == Outcome::Unsolved && dims.size() == 1) outcome = drop_clamps(difference, dims[0], why);
+  for (size_t i = 0; i < dims.size() && outcome == Outcome::Unsolved; ++i)
+    outcome = drop_clamps(difference, dims[i], why);
   return outcome;
 }
 
@@ -269,10 +274,15 @@ DimTable::Outcome DimTable::make_multiple(Ref difference, const std::string& nam
 
 DimTable::Outcome DimTable::drop_clamps(Ref difference, const std::string& name, const std::string& why) {
   const DimBounds bounds = entries_.at(name).bounds;
-  for (int64_t c : clamp_bounds(difference))
-    for (DimBounds part : {DimBounds{bounds.lo, std::min(bounds.hi, c)}, DimBounds{std::max(bounds.lo, c), bounds.hi}})
-      if (part.lo <= part.hi && dim_int(replaced(difference, name, variable(ctx_, name, part))) == 0)
-        return narrow(name, part, why) ? Outcome::Assumed : Outcome::Impossible;
+  const size_t limits = limits_.size();
+  for (int64_t c : clamp_bounds(difference, current(name)))
+    for (DimBounds part : {DimBounds{bounds.lo, c}, DimBounds{c, bounds.hi}}) {
+      if (part.lo > part.hi || !narrow(name, part, why)) continue;
+      const Ref rest = current(difference);
+      if (dim_int(rest) == 0 || eliminate(rest, why) == Outcome::Assumed) return Outcome::Assumed;
+      entries_.at(name).bounds = bounds;
+      limits_.resize(limits);
+    }
   return Outcome::Unsolved;
 }
 

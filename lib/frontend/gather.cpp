@@ -77,7 +77,7 @@ Ref take_known(Ref x, int64_t axis, const std::vector<int64_t>& index) {
   int64_t step = count > 1 ? index[1] - index[0] : 1;
   bool regular = step > 0;
   for (size_t i = 1; i < index.size(); ++i) regular &= index[i] - index[i - 1] == step;
-  if (regular) return stride_axis(x, axis, ctx.index(index[0]), ctx.index(count), step);
+  if (regular) return stride_axis(x, {axis, ctx.index(index[0]), ctx.index(count), step});
   if (index.size() <= kMostSlices) {
     std::vector<Ref> parts;
     for (int64_t i : index) parts.push_back(shrink_axis(x, axis, ctx.index(i), ctx.index(1)));

@@ -4,12 +4,13 @@
 // ops only: repeating an axis of extent i and cutting it into rows of i+dilation shifts each row by `dilation`, so row
 // k, column o*stride is element k*dilation + o*stride (tinygrad's `_pool`, mixin/movement). As index algebra that is
 // (k*(i+dilation) + o*stride) mod i, which the bounds of o and k simplify to o*stride + k*dilation.
-// Not handled: Winograd and other fast forms (rewrites of the graph, later).
+// Not handled: convolutions by transforms (Winograd, Fourier); every one is the direct sum.
 #include "frontend/nn.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <string>
 
 namespace tgc::tensor {
@@ -42,7 +43,7 @@ std::vector<int64_t> axis_to_end(Ref x, int64_t axis) {
 Ref window_axis(Ref x, int64_t axis, const Window& w) {
   Context& ctx = *x->ctx;
   Ref zero = ctx.index(0), i = dim(x, axis), count = window_count(i, w);
-  if (w.kernel == 1) return unsqueeze(stride_axis(x, axis, zero, count, w.stride), {x->rank()});
+  if (w.kernel == 1) return unsqueeze(stride_axis(x, {axis, zero, count, w.stride}), {x->rank()});
   if (w.stride == w.kernel && w.dilation == 1) { // windows tile the axis
     Ref tiled = shrink_axis(x, axis, zero, dim_mul(count, ctx.index(w.kernel)));
     Ref rows = split_axis(tiled, axis, Dims{count, ctx.index(w.kernel)});
@@ -260,7 +261,7 @@ Ref gelu(Ref x, bool tanh_approximation) {
   Ref half = mul(x, 0.5);
   if (!tanh_approximation) return mul(half, add(unary(Ops::Erf, mul(x, std::sqrt(0.5))), 1));
   Ref cubic = add(x, mul(power(x, 3), 0.044715));
-  return mul(half, add(unary(Ops::Tanh, mul(cubic, std::sqrt(2 / 3.14159265358979323846))), 1));
+  return mul(half, add(unary(Ops::Tanh, mul(cubic, std::sqrt(2 / std::numbers::pi))), 1));
 }
 
 // log(1 + e^x) = max(x, 0) + log(1 + e^-|x|): no overflow for large x.

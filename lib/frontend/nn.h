@@ -25,7 +25,8 @@ Ref windows(Ref x, const std::vector<Window>& axes);
 /// x with `pad_lo`, `pad_hi` zeros (or `value`) on its last axes; negative pads crop.
 Ref pad_spatial(Ref x, const std::vector<Window>& axes, double value = 0);
 
-/// x [N, C, i...], w [M, C/groups, kernel...] → [N, M, o...]; cross-correlation with zero padding.
+/// x [N, C, i...], w [M, C/groups, kernel...] → [N, M, o...], o = floor((pad_lo + i + pad_hi - span)/stride) + 1:
+/// cross-correlation with zero padding. Output channels [g*M/groups, ..) read the g-th of `groups` parts of C.
 Ref conv(Ref x, Ref w, const std::vector<Window>& axes, int64_t groups);
 /// The transpose of conv: x [N, C, i...], w [C, M/groups, kernel...] → [N, M, o...] with
 /// o = (i-1)*stride + span + output_pad - pad_lo - pad_hi.

@@ -21,11 +21,6 @@ bool all_const(Refs dims, int64_t value) {
   return std::all_of(dims.begin(), dims.end(), [&](Ref d) { return dim_int(d) == value; });
 }
 
-std::string dim_text(Ref dim) {
-  std::string text = shape_text(std::vector<Ref>{dim});
-  return text.substr(1, text.size() - 2);
-}
-
 Dims constant_dims(Ref x, int64_t value) { return Dims(x->shape.size(), x->ctx->index(value)); }
 
 } // namespace
@@ -60,6 +55,11 @@ Dims index_dims(Context& ctx, const std::vector<int64_t>& dims) {
   Dims out;
   for (int64_t d : dims) out.push_back(ctx.index(d));
   return out;
+}
+
+std::string dim_text(Ref dim) {
+  std::string text = shape_text(std::vector<Ref>{dim});
+  return text.substr(1, text.size() - 2);
 }
 
 Ref dim(Ref x, int64_t axis) { return x->shape[static_cast<size_t>(normalize_axis(axis, x->rank()))]; }
@@ -284,8 +284,9 @@ Ref concat(const std::vector<Ref>& parts, int64_t axis) {
   return result;
 }
 
-Ref stride_axis(Ref x, int64_t axis, Ref offset, Ref count, int64_t step) {
+Ref stride_axis(Ref x, const Progression& p) {
   Context& ctx = *x->ctx;
+  const auto& [axis, offset, count, step] = p;
   if (step == 1) return shrink_axis(x, axis, offset, count);
   // [offset, offset + count*step) may reach past the end by up to step-1: pad, then keep the first of each group.
   Ref spread = dim_mul(count, ctx.index(step));

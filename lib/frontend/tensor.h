@@ -38,6 +38,7 @@ void require_at_most(Ref a, Ref b, const std::string& message);
 Dims dims_of(Ref x);
 Dims index_dims(Context& ctx, const std::vector<int64_t>& dims);
 Ref dim(Ref x, int64_t axis);
+std::string dim_text(Ref dim); ///< "batch+1"
 /// axis in [-rank, rank) → [0, rank)
 int64_t normalize_axis(int64_t axis, int64_t rank);
 /// As normalize_axis for each, sorted; a repeated axis is an error.
@@ -68,7 +69,9 @@ Ref pad(Ref x, Refs lo, Refs hi);
 /// As pad, with `value` (a scalar of x's dtype) around.
 Ref pad_with(Ref x, Refs lo, Refs hi, Ref value);
 Ref pad_axis(Ref x, int64_t axis, Ref lo, Ref hi);
+/// Elements [offset, offset + size) of every axis: x [n...] → [size...]. requires: offset + size <= n.
 Ref shrink(Ref x, Refs offset, Refs size);
+/// As shrink, of one axis.
 Ref shrink_axis(Ref x, int64_t axis, Ref offset, Ref size);
 Ref flip(Ref x, std::vector<int64_t> axes);
 /// Size-1 dims inserted before `axes` of the result.
@@ -76,10 +79,18 @@ Ref unsqueeze(Ref x, std::vector<int64_t> axes);
 Ref squeeze(Ref x, const std::vector<int64_t>& axes);
 /// Dims [first, last) merged into one.
 Ref merge_axes(Ref x, int64_t first, int64_t last);
+/// x [.., n, ..] → [.., parts.., ..] with the product of parts equal to n.
 Ref split_axis(Ref x, int64_t axis, Refs parts);
+/// Parts [.., n_i, ..], alike in type and outside `axis`, joined: [.., n_0 + n_1 + …, ..].
 Ref concat(const std::vector<Ref>& parts, int64_t axis);
-/// Every step-th element from offset on, `count` of them; step > 0.
-Ref stride_axis(Ref x, int64_t axis, Ref offset, Ref count, int64_t step);
+/// `count` elements along an axis from offset on, `step` > 0 apart.
+struct Progression {
+  int64_t axis;
+  Ref offset, count;
+  int64_t step;
+};
+/// x [.., n, ..] → [.., count, ..]. requires: offset + (count - 1)*step < n.
+Ref stride_axis(Ref x, const Progression& p);
 
 // ---- elementwise ----------------------------------------------------------------------------------------------------
 /// `op` on sources broadcast to one shape.
@@ -110,9 +121,11 @@ Ref to(Ref x, DType dtype);
 // -------------------------------------------
 /// The type sums of `t` accumulate in: f32 for f16 and bf16, else t.
 DType accumulator(DType t);
+/// kind add, mul, max or min over `axes`, which x's shape loses, or has as 1 if `keep`. In x's type.
 Ref reduce(const char* kind, Ref x, const std::vector<int64_t>& axes, bool keep);
-/// f16 and bf16 accumulate in f32.
+/// As reduce with "add"; f16 and bf16 accumulate in f32.
 Ref sum(Ref x, const std::vector<int64_t>& axes, bool keep);
+/// As reduce with "mul"; f16 and bf16 accumulate in f32.
 Ref prod(Ref x, const std::vector<int64_t>& axes, bool keep);
 Ref mean(Ref x, const std::vector<int64_t>& axes, bool keep);
 Ref max(Ref x, const std::vector<int64_t>& axes, bool keep);

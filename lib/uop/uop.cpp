@@ -458,7 +458,10 @@ Spelling spell(Ref dim, int& budget) {
   switch (dim->op) {
   case Ops::Add: return {a.text + (b.text[0] == '-' ? "" : "+") + b.text, 0};
   case Ops::Sub: return {a.text + "-" + spelt(b, 1), 0};
-  case Ops::Mul: return {spelt(a, 1) + "*" + spelt(b, 2), 1};
+  case Ops::Mul:
+    if (dim_int(dim->src[1]) == -1) return {"-" + spelt(a, 1), 0};
+    if (dim_int(dim->src[1]).value_or(0) < 0) return {"-" + spelt(a, 1) + "*" + b.text.substr(1), 0};
+    return {spelt(a, 1) + "*" + spelt(b, 2), 1};
   case Ops::FloorDiv: return {spelt(a, 1) + "/" + spelt(b, 2), 1};
   case Ops::FloorMod: return {spelt(a, 1) + "%" + spelt(b, 2), 1};
   default: return {std::string(name(dim->op)) + "(" + a.text + "," + b.text + ")"};

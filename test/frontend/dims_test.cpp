@@ -175,6 +175,90 @@ TEST(Dims, ATableMustBeLongEnough) {
   EXPECT_EQ(eval(m, {tensor_of(DType::F32, {2}, {5, 5})}, {{"n", 2}})[0].at(1), 7);
 }
 
+TEST(Dims, TextHasMinusSigns) {
+  Context ctx;
+  const Ref n = ctx.var("n", 1, 9), least = tensor::dim_min(n, ctx.index(3));
+  EXPECT_EQ(side(dim_sub(n, least)), "n-min(n,3)");
+  EXPECT_EQ(side(dim_sub(n, dim_mul(least, ctx.index(2)))), "n-min(n,3)*2");
+  EXPECT_EQ(side(dim_mul(least, ctx.index(-1))), "-min(n,3)");
+}
+
+Wire slice(const std::string& in, const std::string& out) { return node({"Slice", {in, "s", "e", "ax", "st"}, {out}}); }
+std::vector<Wire> slice_operands(int64_t start, int64_t end, int64_t step) {
+  return {tensor_ints("s", {1}, {start}), tensor_ints("e", {1}, {end}), tensor_ints("ax", {1}, {0}),
+          tensor_ints("st", {1}, {step})};
+}
+
+TEST(Dims, OneWithBoundsUnderWhichAClampHasNoEffectGivesTheOther) {
+  const Module m = onnx({slice("x", "part"), node({"Add", {"part", "z"}, {"y"}, {}, "a"})},
+                        {value_info("x", 1, {"n"}), value_info("z", 1, {"m"})}, {}, slice_operands(3, INT64_MAX, 1));
+  const std::string why =
+      ": node \"a\" (Add, opset 13): shapes [max(n-3,0)] and [m] do not broadcast unless max(n-3,0) = m";
+  EXPECT_EQ(checks(m), (Lines{"n == m+3" + why, "3 <= n" + why}));
+  const HostTensor y =
+      eval(m, {tensor_of(DType::F32, {5}, {1, 2, 3, 4, 5}), tensor_of(DType::F32, {2}, {10, 20})}, {{"m", 2}})[0];
+  EXPECT_EQ(y.shape, std::vector<int64_t>{2});
+  EXPECT_EQ(y.at(0), 14);
+  EXPECT_EQ(y.at(1), 25);
+}
+
+/// Slice of 1..n.
+std::vector<double> sliced(const Module& m, int64_t n) {
+  HostTensor x = zeros(DType::F32, {n});
+  for (int64_t i = 0; i < n; ++i) x.set(i, static_cast<double>(i + 1));
+  const HostTensor y = eval(m, {x}, {{"n", n}})[0];
+  std::vector<double> out;
+  for (int64_t i = 0; i < y.numel(); ++i) out.push_back(y.at(i));
+  return out;
+}
+
+TEST(Dims, SlicesOfAnyExtent) {
+  using Values = std::vector<double>;
+  auto of = [](int64_t start, int64_t end, int64_t step) {
+    return onnx({slice("x", "y")}, {value_info("x", 1, {"n"})}, {}, slice_operands(start, end, step));
+  };
+  const Module back = of(5, 0, -2);
+  EXPECT_EQ(sliced(back, 9), (Values{6, 4, 2}));
+  EXPECT_EQ(sliced(back, 3), (Values{3}));
+  EXPECT_EQ(sliced(back, 4), (Values{4, 2}));
+  EXPECT_EQ(sliced(back, 1), Values{});
+  const Module reversed = of(-1, INT64_MIN, -1);
+  EXPECT_EQ(output_shape(reversed), "[n]");
+  EXPECT_EQ(sliced(reversed, 3), (Values{3, 2, 1}));
+  const Module last = of(-2, INT64_MAX, 1);
+  EXPECT_EQ(output_shape(last), "[min(2,n)]");
+  EXPECT_EQ(sliced(last, 4), (Values{3, 4}));
+  EXPECT_EQ(sliced(last, 1), (Values{1}));
+  EXPECT_EQ(sliced(of(1, -1, 2), 6), (Values{2, 4}));
+  EXPECT_EQ(sliced(of(1, -1, 2), 1), Values{});
+  EXPECT_EQ(sliced(of(1, INT64_MAX, INT64_MAX), 3), (Values{2}));
+}
+
+TEST(Dims, SplitsOfAnyExtent) {
+  auto parts = [](int64_t opset, int64_t n) {
+    ModelSpec s;
+    s.nodes = {node({"Split", {"x"}, {"p", "q", "r"}})};
+    if (opset >= 18) s.nodes = {node({"Split", {"x"}, {"p", "q", "r"}, {attr("num_outputs", int64_t{3})}})};
+    s.inputs = {value_info("x", 1, {"n"})};
+    s.outputs = {Wire().text(1, "p"), Wire().text(1, "q"), Wire().text(1, "r")};
+    s.opset = opset;
+    HostTensor x = zeros(DType::F32, {n});
+    for (int64_t i = 0; i < n; ++i) x.set(i, static_cast<double>(i));
+    const Module m = import_bytes(bytes_of(model(s)), "m.onnx");
+    std::string out;
+    for (const HostTensor& part : eval(m, {x}, opset < 18 ? VarValues{{"n/3", n / 3}} : VarValues{{"n", n}})) {
+      for (int64_t i = 0; i < part.numel(); ++i) out += std::to_string(static_cast<int>(part.at(i)));
+      out += "|";
+    }
+    return out;
+  };
+  EXPECT_EQ(parts(18, 7), "012|345|6|");
+  EXPECT_EQ(parts(18, 6), "01|23|45|");
+  EXPECT_EQ(parts(18, 4), "01|23||");
+  EXPECT_EQ(parts(18, 1), "0|||");
+  EXPECT_EQ(parts(13, 6), "01|23|45|"); // must be equal
+}
+
 TEST(Dims, WhatNoOneDimSettlesIsAnError) {
   const std::vector<Wire> nodes = {node({"Concat", {"p", "q"}, {"c"}, {attr("axis", int64_t{2})}}),
                                    pool("c", "y", 3, 1)};

@@ -163,7 +163,7 @@ TEST(Tensor, SoftmaxSurvivesLargeInputs) {
 TEST(Tensor, StrideAxisReachesTheLastElement) {
   Graph g;
   Context& c = g.ctx();
-  EXPECT_EQ(values_of(g.run(stride_axis(g.ramp({7}), 0, c.index(1), c.index(2), 5))), (Values{1, 6}));
+  EXPECT_EQ(values_of(g.run(stride_axis(g.ramp({7}), {0, c.index(1), c.index(2), 5}))), (Values{1, 6}));
 }
 
 TEST(Tensor, ExactQuotientCancelsSymbolicDims) {

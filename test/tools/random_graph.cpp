@@ -363,7 +363,7 @@ void Maker::resize() {
     if (elements(a.x->shape) > kMostElements) return;
   } else if (n && *n > 1 && chance(40)) {
     const int64_t step = between(2, 3), offset = between(0, *n - 1);
-    a.x = stride_axis(a.x, axis, ctx().index(offset), ctx().index((*n - offset + step - 1) / step), step);
+    a.x = stride_axis(a.x, {axis, ctx().index(offset), ctx().index((*n - offset + step - 1) / step), step});
     if (chance(30)) a.x = flip(a.x, {axis});
   } else if (n) {
     const int64_t offset = between(0, *n), count = between(0, *n - offset);

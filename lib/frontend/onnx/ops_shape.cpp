@@ -3,7 +3,6 @@
 // give shapes, axes or positions must be known at import; symbolic dims may appear in them.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "frontend/nn.h"
 #include "frontend/onnx/op.h"
@@ -164,6 +163,19 @@ void concat_op(OpContext& c) {
   c.out(concat(parts, axis));
 }
 
+/// Parts of ceil(extent/parts), while there is something left.
+std::vector<Ref> even_sizes(Ref extent, int64_t parts) {
+  Context& ctx = *extent->ctx;
+  Ref each = dim_floordiv(dim_add(extent, ctx.index(parts - 1)), ctx.index(parts)), left = extent;
+  if (parts == 2) return {each, dim_floordiv(extent, ctx.index(2))};
+  std::vector<Ref> sizes;
+  for (int64_t i = 0; i < parts; ++i) {
+    sizes.push_back(dim_max(dim_min(left, each), ctx.index(0)));
+    left = dim_sub(left, each);
+  }
+  return sizes;
+}
+
 std::vector<Ref> split_sizes(OpContext& c, Ref extent) {
   bool as_input = c.opset() >= 13 || c.has(1);
   if (c.opset() > 1 && c.opset() < 13) c.check(!c.has(1), "takes split as an attribute before opset 13");
@@ -172,32 +184,31 @@ std::vector<Ref> split_sizes(OpContext& c, Ref extent) {
   int64_t outputs = static_cast<int64_t>(c.node().outputs.size());
   int64_t parts = c.opset() >= 18 ? c.attr("num_outputs", outputs) : outputs;
   c.check(parts == outputs && parts > 0, "num_outputs differs from the number of outputs");
-  std::optional<int64_t> n = dim_int(extent);
+  if (c.opset() >= 18) return even_sizes(extent, parts);
   Ref part = c.ctx().index(parts), even = dim_floordiv(extent, part);
-  if (!n) require_equal(dim_mul(even, part), extent, "an extent that is no number is split evenly");
-  if (!n) return std::vector<Ref>(static_cast<size_t>(parts), even);
-  c.check(c.opset() >= 18 || *n % parts == 0,
-          std::to_string(*n) + " elements do not split into " + std::to_string(parts) + " equal parts");
-  int64_t each = (*n + parts - 1) / parts;
-  std::vector<Ref> sizes;
-  for (int64_t i = 0; i < parts; ++i) sizes.push_back(c.ctx().index(std::clamp<int64_t>(*n - i * each, 0, each)));
-  return sizes;
+  require_equal(dim_mul(even, part), extent,
+                dim_text(extent) + " elements do not split into " + std::to_string(parts) + " equal parts");
+  return std::vector<Ref>(static_cast<size_t>(parts), even);
 }
 
 void split(OpContext& c) {
   Ref x = c.in(0);
   int64_t axis = normalize_axis(c.attr("axis", 0), x->rank());
   std::vector<Ref> sizes = split_sizes(c, dim(x, axis));
+  bool stated = c.has(1) || c.has_attr("split");
   if (c.opset() >= 18) c.ignore("num_outputs");
   c.check(sizes.size() == c.node().outputs.size(), "split has " + std::to_string(sizes.size()) + " values for " +
                                                        std::to_string(c.node().outputs.size()) + " outputs");
-  Ref offset = c.ctx().index(0);
+  Ref offset = c.ctx().index(0), total = offset;
+  for (Ref size : sizes) {
+    c.check(size->lo >= 0, "split has a negative value");
+    total = dim_add(total, size);
+  }
+  if (stated) require_equal(total, dim(x, axis), "the parts do not add up to the extent");
   for (size_t i = 0; i < sizes.size(); ++i) {
-    c.check(sizes[i]->lo >= 0, "split has a negative value");
     c.out(i, shrink_axis(x, axis, offset, sizes[i]));
     offset = dim_add(offset, sizes[i]);
   }
-  require_equal(offset, dim(x, axis), "the parts do not add up to the extent");
 }
 
 // ---- slice ----------------------------------------------------------------------------------------------------------
@@ -207,44 +218,44 @@ struct Span {
   Ref start, end;
   int64_t step;
 };
-/// What slice positions count from and are clamped to.
-struct Limits {
-  Ref extent, lo, hi;
-};
-
-Ref clamp_position(OpContext& c, Ref position, const Limits& limits) {
+/// A position of a slice counted from 0, not clamped, unless it is far outside; null: far before every element.
+Ref slice_position(OpContext& c, Ref position, Ref extent) {
   bool from_end = position->hi < 0;
   if (!from_end && position->lo < 0) c.unsupported("a slice bound may be negative or not");
-  constexpr int64_t kHuge = int64_t{1} << 40;
-  if (dim_int(position) && (position->lo > kHuge || position->hi < -kHuge)) return from_end ? limits.lo : limits.hi;
-  Ref p = from_end ? dim_add(position, limits.extent) : position;
-  Ref above = dim_sub(p, limits.hi), below = dim_sub(p, limits.lo);
-  if (above->lo >= 0) return limits.hi;
-  if (below->hi <= 0) return limits.lo;
-  if (above->hi <= 0 && below->lo >= 0) return p;
-  return dim_max(dim_min(p, limits.hi), limits.lo);
+  constexpr int64_t kHuge = int64_t{1} << 40; // sums with the extent must not overflow
+  if (dim_int(position) && position->lo > kHuge) return extent;
+  if (dim_int(position) && position->hi < -kHuge) return Ref();
+  return from_end ? dim_add(position, extent) : position;
 }
 
+/// Elements [start, end) of an axis, as far as there are such; null positions are 0.
+Ref slice_between(Ref x, int64_t axis, Ref start, Ref end) {
+  Ref n = dim(x, axis), zero = x->ctx->index(0);
+  start = start ? start : zero;
+  end = end ? end : zero;
+  // min(end, n) - max(start, 0), spelled so that a symbolic n cancels where it can
+  Ref size = dim_min(dim_min(dim_sub(end, start), end), dim_min(dim_sub(n, start), n));
+  return shrink_axis(x, axis, dim_min(dim_max(start, zero), n), dim_max(size, zero));
+}
+
+/// As the operator's text has it, for a negative step start is clamped to [0, n-1]: one before the first element is the
+/// first element, unlike in numpy. The elements are those from end+1 to start, back to front.
 Ref slice_axis(OpContext& c, Ref x, int64_t axis, Span span) {
   Context& ctx = c.ctx();
-  Ref n = dim(x, axis), zero = ctx.index(0), one = ctx.index(1);
+  Ref n = dim(x, axis), one = ctx.index(1);
   c.check(span.step != 0, "a step is 0");
-  c.check(span.step < (int64_t{1} << 40) && span.step > -(int64_t{1} << 40), "a step is too large");
-  if (span.step < 0) { // positions counted from the end of the flipped axis
-    Ref last = dim_sub(n, one);
-    Limits limits{n, ctx.index(-1), last};
-    x = flip(x, {axis});
-    span = {dim_sub(last, clamp_position(c, span.start, limits)), dim_sub(last, clamp_position(c, span.end, limits)),
-            -span.step};
+  bool back = span.step < 0;
+  Ref start = slice_position(c, span.start, n), end = slice_position(c, span.end, n);
+  if (back) {
+    Ref first = start ? dim_max(start, ctx.index(0)) : ctx.index(0);
+    x = flip(slice_between(x, axis, end ? dim_add(end, one) : Ref(), dim_add(first, one)), {axis});
   } else {
-    Limits limits{n, zero, n};
-    span = {clamp_position(c, span.start, limits), clamp_position(c, span.end, limits), span.step};
+    x = slice_between(x, axis, start, end);
   }
-  Ref length = dim_sub(span.end, span.start);
-  if (length->hi <= 0) return shrink_axis(x, axis, zero, zero);
-  length = dim_max(length, zero);
-  Ref count = dim_floordiv(dim_add(length, ctx.index(span.step - 1)), ctx.index(span.step));
-  return stride_axis(x, axis, span.start, count, span.step);
+  int64_t most = std::max<int64_t>(1, n->hi), step = std::clamp(span.step, -most, most);
+  if (back) step = -step;
+  Ref count = dim_floordiv(dim_add(dim(x, axis), ctx.index(step - 1)), ctx.index(step));
+  return stride_axis(x, {axis, ctx.index(0), count, step});
 }
 
 void slice(OpContext& c) {
@@ -272,13 +283,24 @@ struct Border {
   std::string mode; ///< edge, reflect or wrap
 };
 
+/// A part of x repeated for ever, along an axis of known extent.
+Ref pad_wrapped(Ref x, int64_t axis, const Border& b) {
+  Context& ctx = *x->ctx;
+  int64_t n = *dim_int(dim(x, axis)), start = (n - b.lo % n) % n, size = b.lo + n + b.hi;
+  Dims repeated = dims_of(x);
+  repeated.insert(repeated.begin() + axis, ctx.index((start + size + n - 1) / n));
+  Ref line = merge_axes(expand(unsqueeze(x, {axis}), repeated), axis, axis + 2);
+  return shrink_axis(line, axis, ctx.index(start), ctx.index(size));
+}
+
 /// x with a border along one axis, joined on as slices of x.
 Ref pad_border(OpContext& c, Ref x, int64_t axis, const Border& b) {
   Context& ctx = c.ctx();
   std::optional<int64_t> n = dim_int(dim(x, axis));
   if (!n) c.unsupported("mode=\"" + b.mode + "\" needs a known extent", "pin the dim with --dim NAME=VALUE");
-  int64_t most = b.mode == "reflect" ? *n - 1 : *n;
-  c.check(*n > 0 && (b.mode == "edge" || (b.lo <= most && b.hi <= most)),
+  c.check(*n > 0, "padding of an empty axis");
+  if (b.mode == "wrap") return pad_wrapped(x, axis, b);
+  c.check(b.mode == "edge" || std::max(b.lo, b.hi) < *n,
           "padding of " + std::to_string(std::max(b.lo, b.hi)) + " is too wide for an extent of " + std::to_string(*n));
   auto part = [&](int64_t offset, int64_t size) { return shrink_axis(x, axis, ctx.index(offset), ctx.index(size)); };
   auto edge = [&](int64_t offset, int64_t size) {
@@ -288,11 +310,11 @@ Ref pad_border(OpContext& c, Ref x, int64_t axis, const Border& b) {
   };
   auto before = [&] {
     if (b.mode == "edge") return edge(0, b.lo);
-    return b.mode == "reflect" ? flip(part(1, b.lo), {axis}) : part(*n - b.lo, b.lo);
+    return flip(part(1, b.lo), {axis});
   };
   auto after = [&] {
     if (b.mode == "edge") return edge(*n - 1, b.hi);
-    return b.mode == "reflect" ? flip(part(*n - 1 - b.hi, b.hi), {axis}) : part(0, b.hi);
+    return flip(part(*n - 1 - b.hi, b.hi), {axis});
   };
   std::vector<Ref> parts{x};
   if (b.lo > 0) parts.insert(parts.begin(), before());
@@ -301,9 +323,7 @@ Ref pad_border(OpContext& c, Ref x, int64_t axis, const Border& b) {
 }
 
 Ref pad_value(OpContext& c, Ref x) {
-  if (c.opset() < 11)
-    return c.ctx().constant(x->dtype,
-                            c.opset() < 2 || !c.has_attr("value") ? c.attr_float("value", 0) : c.attr_float("value"));
+  if (c.opset() < 11) return c.ctx().constant(x->dtype, c.attr_float("value", 0));
   if (!c.has(2)) return const_like(x, 0);
   c.check(dim_int(numel(c.ctx(), c.in(2)->shape)) == 1 && c.in(2)->dtype == x->dtype,
           "the constant must be a scalar of the input's type");
@@ -330,7 +350,7 @@ void pad_op(OpContext& c) {
     Ref cut_lo = c.ctx().index(std::max<int64_t>(0, -lo[axis])),
         cut_hi = c.ctx().index(std::max<int64_t>(0, -hi[axis]));
     Ref size = dim_sub(dim_sub(x->shape[axis], cut_lo), cut_hi);
-    c.check(size->hi >= 0, "negative pads remove more than there is");
+    require_at_most(dim_add(cut_lo, cut_hi), x->shape[axis], "negative pads remove more than there is");
     x = shrink_axis(x, static_cast<int64_t>(axis), cut_lo, size);
   }
   for (int64_t& p : lo) p = std::max<int64_t>(0, p);
