@@ -18,7 +18,6 @@ namespace {
 
 constexpr int kMaxDepth = 2000;
 constexpr int64_t kMaxSteps = int64_t{1} << 18;
-constexpr size_t kMaxElements = 4096;
 
 using Known = std::optional<Element>;
 using Position = std::vector<int64_t>;
@@ -344,7 +343,7 @@ Element weight_element(Context& ctx, const WeightData& weight, DType dtype, int6
 
 std::optional<std::vector<Element>> known_elements(const Module& module, Ref tensor) {
   std::optional<int64_t> count = dim_int(numel(*tensor->ctx, tensor->shape));
-  if (!count || *count > static_cast<int64_t>(kMaxElements)) return std::nullopt;
+  if (!count || *count > kMostKnownElements) return std::nullopt;
   Evaluator evaluator(module, *tensor->ctx);
   std::vector<Element> out;
   for (int64_t i = 0; i < *count; ++i) {

@@ -15,6 +15,9 @@ struct Element {
   double value = 0; ///< for a float
 };
 
+/// Tensors of more elements are never known.
+constexpr int64_t kMostKnownElements = 4096;
+
 /// The elements of `tensor`, row-major, where they follow from constants, small weights, shapes and arithmetic on them
 /// (the shape operands that exporters compute). Nothing when an element depends on a Param, needs a library function
 /// such as exp, is an undecidable choice between symbolic values, or takes more than about 2^18 steps.

@@ -259,6 +259,23 @@ TEST(Dims, SplitsOfAnyExtent) {
   EXPECT_EQ(parts(13, 6), "01|23|45|"); // must be equal
 }
 
+TEST(Dims, OperatorsNeedElements) {
+  const std::vector<Wire> x = {value_info("x", 1, {"n"})};
+  auto bound = [&](const Wire& op, const std::vector<Wire>& initializers) {
+    return bounds_of(onnx({op}, x, {}, initializers), "n").lo;
+  };
+  EXPECT_EQ(bound(node({"TopK", {"x", "k"}, {"y", "i"}}), {tensor_ints("k", {1}, {5})}), 5);
+  EXPECT_EQ(bound(node({"Pad", {"x", "p"}, {"y"}}), {tensor_ints("p", {2}, {-2, -1})}), 3);
+  ImportOptions options;
+  options.dims["n"] = {1, 4};
+  EXPECT_EQ(errors([&] {
+              onnx({node({"TopK", {"x", "k"}, {"y", "i"}, {}, "t"})}, x, options, {tensor_ints("k", {1}, {5})});
+            }),
+            "m.onnx: node \"t\" (TopK, opset 13): error TGC-E203: k=5 for an extent of n");
+  const std::vector<Wire> two = {value_info("x", 1, {2, "n"}), value_info("i", 7, {1, 3})};
+  EXPECT_EQ(bounds_of(onnx({node({"GatherElements", {"x", "i"}, {"y"}})}, two), "n").lo, 3);
+}
+
 TEST(Dims, WhatNoOneDimSettlesIsAnError) {
   const std::vector<Wire> nodes = {node({"Concat", {"p", "q"}, {"c"}, {attr("axis", int64_t{2})}}),
                                    pool("c", "y", 3, 1)};

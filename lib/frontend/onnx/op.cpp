@@ -86,8 +86,20 @@ void OpContext::finish() {
 
 Ref OpContext::positions(Ref indices, Ref extent) {
   Ref p = tensor::positions(indices, extent);
-  traps_.push_back(tensor::outside(p, extent));
+  require_inside(p, extent);
   return p;
+}
+
+void OpContext::require_inside(Ref positions, Ref extent) {
+  std::optional<std::vector<Element>> known = known_elements(*weights_.module, positions);
+  bool inside = known.has_value();
+  for (const Element& e : known.value_or(std::vector<Element>())) {
+    Ref left = dim_sub(extent, e.index); // from there to the end
+    if (e.index->hi < 0 || left->hi < 1)
+      fail("index " + tensor::dim_text(e.index) + " is outside [0, " + tensor::dim_text(extent) + ")");
+    inside &= e.index->lo >= 0 && left->lo >= 1;
+  }
+  if (!inside) traps_.push_back(tensor::outside(positions, extent));
 }
 
 void OpContext::fail(const std::string& message, const std::string& note) const {
@@ -155,14 +167,23 @@ void OpContext::require(const char* name, int64_t value, int64_t fallback) {
 
 // ---- operands known at import ---------------------------------------------------------------------------------------
 
+namespace {
+[[noreturn]] void not_known(const OpContext& c, size_t i, const std::string& note) {
+  const std::string input = "input " + std::to_string(i) + " (\"" + c.node().inputs[i] + "\")";
+  std::optional<int64_t> count = dim_int(numel(c.ctx(), c.in(i)->shape));
+  if (count.value_or(0) > kMostKnownElements)
+    c.unsupported(input + " has " + std::to_string(*count) + " elements, the limit is " +
+                  std::to_string(kMostKnownElements) + " for an operand known at compile time");
+  c.unsupported(input + " must be known at compile time", note);
+}
+} // namespace
+
 tensor::Dims OpContext::known_dims(size_t i) {
   Ref x = in(i);
   if (!is_int(x->dtype) && x->dtype != DType::Bool)
     fail("input " + std::to_string(i) + " has type " + name(x->dtype) + ", not an integer type");
   std::optional<std::vector<Element>> elements = known_elements(*weights_.module, x);
-  if (!elements)
-    unsupported("input " + std::to_string(i) + " (\"" + node_.inputs[i] + "\") must be known at compile time",
-                "make it an initializer, or pin the dims it depends on with --dim NAME=VALUE");
+  if (!elements) not_known(*this, i, "make it an initializer, or pin the dims it depends on with --dim NAME=VALUE");
   tensor::Dims dims;
   for (const Element& e : *elements) dims.push_back(e.index);
   return dims;
@@ -206,9 +227,7 @@ std::optional<std::vector<double>> OpContext::try_known_floats(size_t i) {
 
 std::vector<double> OpContext::known_floats(size_t i) {
   std::optional<std::vector<double>> known = try_known_floats(i);
-  if (!known)
-    unsupported("input " + std::to_string(i) + " (\"" + node_.inputs[i] + "\") must be known at compile time",
-                "make it an initializer");
+  if (!known) not_known(*this, i, "make it an initializer");
   return *known;
 }
 
@@ -216,6 +235,12 @@ double OpContext::known_number(size_t i) {
   std::vector<double> all = known_floats(i);
   if (all.size() != 1) fail("input " + std::to_string(i) + " must have one element, has " + std::to_string(all.size()));
   return all[0];
+}
+
+int64_t OpContext::known_extent(Ref dim) const {
+  std::optional<int64_t> n = dim_int(dim);
+  if (!n) unsupported("an extent is symbolic: " + tensor::dim_text(dim), "pin the dim with --dim NAME=VALUE");
+  return *n;
 }
 
 std::optional<std::vector<int64_t>> OpContext::axes(const char* name, int64_t since, size_t i) {

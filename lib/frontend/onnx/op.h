@@ -78,10 +78,14 @@ public:
   std::vector<double> known_floats(size_t i);
   /// The one element of a float or integer input.
   double known_number(size_t i);
+  /// A dim as a number. errors: E202 when it is symbolic.
+  int64_t known_extent(Ref dim) const;
   /// Axes from attribute `name` before opset `since`, from input i since then; nothing if absent.
   std::optional<std::vector<int64_t>> axes(const char* name, int64_t since, size_t i);
 
-  /// tensor::positions of run-time indices; one outside the extent is an error of the run.
+  /// Positions, known at import or not, must be in [0, extent). errors: E203, or of the run.
+  void require_inside(Ref positions, Ref extent);
+  /// tensor::positions that are required to be inside.
   Ref positions(Ref indices, Ref extent);
   /// bool []: true when the node's inputs were not valid.
   const std::vector<Ref>& traps() const { return traps_; }

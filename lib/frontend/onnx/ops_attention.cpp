@@ -90,12 +90,21 @@ Ref attention_bias(OpContext& c, const Dims& shape, DType type, Ref past) {
   return bias ? add(bias, keys) : keys;
 }
 
+/// By default 1/sqrt(head size).
+double score_scale(OpContext& c, Ref head_size) {
+  if (c.has_attr("scale")) {
+    double scale = c.attr_float("scale");
+    c.check(scale >= 0, "scale=" + std::to_string(scale) + " has no root, by which Q and K are multiplied");
+    return scale;
+  }
+  int64_t size = c.known_extent(head_size);
+  c.check(size > 0, "the head size is 0");
+  return 1 / std::sqrt(static_cast<double>(size));
+}
+
 /// Weights of the values; the score wanted by qk_matmul_output_mode goes to output 3.
 Ref attention_weights(OpContext& c, Ref q, Ref k, Ref bias) {
-  double size = 0;
-  if (std::optional<int64_t> n = dim_int(dim(q, 3))) size = static_cast<double>(*n);
-  c.check(size > 0, "the head size is symbolic or 0");
-  double root = std::sqrt(c.attr_float("scale", 1 / std::sqrt(size))), cap = c.attr_float("softcap", 0);
+  double root = std::sqrt(score_scale(c, dim(q, 3))), cap = c.attr_float("softcap", 0);
   int64_t mode = c.attr("qk_matmul_output_mode", 0);
   Ref scores = matmul(mul(q, root), swap_axes(mul(k, root), 2, 3));
   Ref capped = cap == 0 ? scores : mul(unary(Ops::Tanh, div(scores, cap)), cap);
@@ -152,6 +161,7 @@ void rotary_embedding(OpContext& c) {
     }
     c.check(cache->rank() == 3 && cache->dtype == x->dtype,
             "a cache has rank " + std::to_string(cache->rank()) + ", not 3, or another type");
+    require_at_most(half, dim(cache, 2), "a cache has fewer angles than there are pairs");
     return unsqueeze(shrink_axis(cache, 2, zero, half), {1});
   };
   Ref cosine = angles(1), sine = angles(2);

@@ -47,8 +47,7 @@ void gather(OpContext& c) {
   Context& ctx = c.ctx();
   Ref batch = numel(ctx, range_of(x->shape, 0, axis)), rest = numel(ctx, range_of(x->shape, axis + 1, x->rank()));
   Ref data = reshape(x, Dims{batch, dim(x, axis), rest});
-  Ref at = known ? positions(indices, dim(x, axis)) : c.positions(indices, dim(x, axis));
-  Ref index = reshape(at, Dims{ctx.index(1), numel(ctx, indices->shape)});
+  Ref index = reshape(c.positions(indices, dim(x, axis)), Dims{ctx.index(1), numel(ctx, indices->shape)});
   c.out(reshape(take(data, index), shape));
 }
 
@@ -79,6 +78,8 @@ void gather_elements(OpContext& c) {
   c.check(indices->rank() == x->rank(),
           "data " + shape_text(x->shape) + " and indices " + shape_text(indices->shape) + " have different ranks");
   Dims used = dims_of(indices);
+  for (int64_t i = 0; i < x->rank(); ++i)
+    if (i != axis) require_at_most(dim(indices, i), dim(x, i), "indices reach outside the data");
   used[static_cast<size_t>(axis)] = dim(x, axis);
   Ref data = rows_along(shrink(x, Dims(used.size(), c.ctx().index(0)), used), axis);
   Ref y = take(unsqueeze(data, {2}), rows_along(c.positions(indices, dim(x, axis)), axis));
@@ -146,8 +147,10 @@ void scatter_elements(OpContext& c) {
   c.check(updates->dtype == x->dtype, "updates have another type than data");
   Dims none(x->shape.size(), c.ctx().index(0)), more = none;
   for (int64_t i = 0; i < x->rank(); ++i)
-    if (i != axis) more[static_cast<size_t>(i)] = dim_sub(dim(x, i), dim(indices, i));
-  for (Ref m : more) c.check(m->hi >= 0, "indices reach outside the data");
+    if (i != axis) {
+      require_at_most(dim(indices, i), dim(x, i), "indices reach outside the data");
+      more[static_cast<size_t>(i)] = dim_sub(dim(x, i), dim(indices, i));
+    }
   Ref index = pad_with(c.positions(indices, dim(x, axis)), none, more, c.ctx().constant_int(DType::I64, -1));
   Ref rows = unsqueeze(rows_along(pad(updates, none, more), axis), {2});
   Ref y = put(unsqueeze(rows_along(x, axis), {2}), rows_along(index, axis), rows, scatter_kind(c));
@@ -203,6 +206,7 @@ void reverse_sequence(OpContext& c) {
   check_indices(c, lengths);
   Ref data = time == 0 ? swap_axes(x, 0, 1) : x;
   Dims shape = dims_of(data), plane{shape[0], shape[1]};
+  c.require_inside(to(lengths, DType::I64), dim_add(shape[1], c.ctx().index(1)));
   Ref t = iota(c.ctx(), plane, 1, DType::I64), n = broadcast_to(unsqueeze(to(lengths, DType::I64), {1}), plane);
   Ref source = select(elementwise(Ops::Lt, {t, n}), add(sub(n, t), full_like(t, -1)), t);
   Ref y = reshape(take(merge_axes(data, 2, data->rank()), source), shape);
@@ -223,8 +227,10 @@ void top_k(OpContext& c) {
   }
   bool largest = c.opset() < 11 || c.attr("largest", 1) != 0;
   c.ignore("sorted"); // sorted is one of the orders that sorted=0 allows
-  c.check(k >= 0 && k <= dim(x, axis)->hi, "k=" + std::to_string(k) + " for extent " + shape_text(Dims{dim(x, axis)}));
   Context& ctx = c.ctx();
+  const std::string message = "k=" + std::to_string(k) + " for an extent of " + dim_text(dim(x, axis));
+  c.check(k >= 0, message);
+  require_at_most(ctx.index(k), dim(x, axis), message);
   Ref rows = rows_along(x, axis), n = dim(x, axis);
   Dims square{dim(rows, 0), n, n};
   Ref a = expand(unsqueeze(rows, {2}), square), b = expand(unsqueeze(rows, {1}), square); // element i, rival j
@@ -260,15 +266,14 @@ Ref nll(OpContext& c, Ref x, Ref target, Ref weight) {
   std::string mode = c.attr_string("reduction", "mean");
   c.check(mode == "none" || mode == "sum" || mode == "mean", "reduction=\"" + mode + "\" is no reduction");
   bool ignores = c.has_attr("ignore_index");
-  int64_t ignored = c.attr("ignore_index", 0);
   Ref wanted = to(target, DType::I64), classes = iota(c.ctx(), x->shape, 1, DType::I64);
+  Ref skipped = elementwise(Ops::Eq, {wanted, c.ctx().constant_int(DType::I64, c.attr("ignore_index", 0))});
+  c.require_inside(ignores ? select(skipped, full_like(wanted, 0), wanted) : wanted, dim(x, 1));
   Ref hit = elementwise(Ops::Eq, {broadcast_to(unsqueeze(wanted, {1}), x->shape), classes});
   Ref picked = reduce("add", select(hit, x, full_like(x, 0)), {1}, false);
   Ref per_class = weight ? broadcast_to(channel(x, weight), x->shape) : full_like(x, 1);
   Ref w = weight ? reduce("add", select(hit, per_class, full_like(x, 0)), {1}, false) : full_like(picked, 1);
-  if (ignores)
-    w = select(elementwise(Ops::Eq, {wanted, full(c.ctx(), wanted->shape, DType::I64, static_cast<double>(ignored))}),
-               full_like(w, 0), w);
+  if (ignores) w = select(skipped, full_like(w, 0), w);
   Ref loss = unary(Ops::Neg, mul(picked, w));
   if (mode == "none") return loss;
   Ref total = sum(loss, all_axes(loss), false);

@@ -44,9 +44,10 @@ struct Spatial {
   std::vector<int64_t> extra_hi; ///< ceil mode's padding
 };
 
-std::vector<int64_t> spatial_ints(OpContext& c, const char* name, size_t count, int64_t fallback, int64_t least) {
+/// An attribute of `count` numbers from `least` on, which is the default of each.
+std::vector<int64_t> spatial_ints(OpContext& c, const char* name, size_t count, int64_t least) {
   std::vector<int64_t> v = c.attr_ints(name, std::vector<int64_t>());
-  if (v.empty()) v.assign(count, fallback);
+  if (v.empty()) v.assign(count, least);
   c.check(v.size() == count,
           std::string(name) + " has " + std::to_string(v.size()) + " values, needs " + std::to_string(count));
   for (int64_t n : v)
@@ -69,7 +70,7 @@ void same_padding(OpContext& c, Ref extent, bool upper, Window& w) {
 
 void resolve_pads(OpContext& c, Ref x, std::vector<Window>& axes) {
   std::string mode = c.attr_string("auto_pad", "NOTSET");
-  std::vector<int64_t> pads = spatial_ints(c, "pads", 2 * axes.size(), 0, 0);
+  std::vector<int64_t> pads = spatial_ints(c, "pads", 2 * axes.size(), 0);
   for (size_t i = 0; i < axes.size(); ++i) {
     Window& w = axes[i];
     if (mode == "NOTSET") {
@@ -85,7 +86,7 @@ void resolve_pads(OpContext& c, Ref x, std::vector<Window>& axes) {
 
 std::vector<Window> read_windows(OpContext& c, const std::vector<int64_t>& kernel) {
   size_t n = kernel.size();
-  std::vector<int64_t> strides = spatial_ints(c, "strides", n, 1, 1), dilations = spatial_ints(c, "dilations", n, 1, 1);
+  std::vector<int64_t> strides = spatial_ints(c, "strides", n, 1), dilations = spatial_ints(c, "dilations", n, 1);
   std::vector<Window> axes;
   for (size_t i = 0; i < n; ++i) {
     c.check(kernel[i] >= 1 && kernel[i] < (int64_t{1} << 31), "the kernel has extent " + std::to_string(kernel[i]));
@@ -146,7 +147,7 @@ void conv_transpose_op(OpContext& c) {
   Ref x = c.in_float(0), w = c.in(1);
   c.check(x->dtype == w->dtype, "input and weight have different types");
   std::vector<Window> axes = read_windows(c, kernel_of_weight(c, x, w));
-  std::vector<int64_t> output_pad = spatial_ints(c, "output_padding", axes.size(), 0, 0);
+  std::vector<int64_t> output_pad = spatial_ints(c, "output_padding", axes.size(), 0);
   for (size_t i = 0; i < axes.size(); ++i) axes[i].output_pad = output_pad[i];
   transpose_pads(c, x, axes);
   Ref y = conv_transpose(x, w, axes, c.attr("group", 1));
@@ -230,10 +231,10 @@ void max_unpool(OpContext& c) {
     shape.push_back(dim_add(steps, ctx.index(axes[i].kernel - axes[i].pad_lo - axes[i].pad_hi)));
     c.check(shape.back()->lo >= 0, "the pads exceed the result");
   }
-  Ref one = ctx.index(1), count = numel(ctx, x->shape);
+  Ref one = ctx.index(1), count = numel(ctx, x->shape), flat = to(indices, DType::I64);
+  c.require_inside(flat, numel(ctx, shape));
   Ref zeros = full(ctx, Dims{one, numel(ctx, shape), one}, x->dtype, 0);
-  Ref y = put(zeros, reshape(to(indices, DType::I64), Dims{one, count}), reshape(x, Dims{one, count, one}),
-              Scatter::Replace);
+  Ref y = put(zeros, reshape(flat, Dims{one, count}), reshape(x, Dims{one, count, one}), Scatter::Replace);
   y = reshape(y, shape);
   if (!c.has(2)) return c.out(y);
   Dims wanted = c.known_dims(2), none(shape.size(), ctx.index(0)), more;

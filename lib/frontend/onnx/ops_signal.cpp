@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numbers>
 
 #include "frontend/nn.h"
 #include "frontend/onnx/op.h"
@@ -14,8 +15,6 @@ namespace tgc::onnx {
 namespace {
 
 using namespace tensor;
-
-constexpr double kPi = 3.14159265358979323846;
 
 // ---- Fourier transforms ---------------------------------------------------------------------------------------------
 
@@ -29,35 +28,35 @@ struct Transform {
   int64_t half() const { return length / 2 + 1; }
 };
 
-int64_t known_extent(OpContext& c, Ref extent, const char* what) {
-  std::optional<int64_t> n = dim_int(extent);
-  if (!n) c.unsupported(std::string(what) + " is symbolic", "pin the dim with --dim NAME=VALUE");
-  return *n;
-}
-
 /// The last axis cut or zero-padded to n.
 Ref fit(OpContext& c, Ref x, int64_t n) {
-  int64_t last = x->rank() - 1, has = known_extent(c, dim(x, last), "the signal's extent");
+  int64_t last = x->rank() - 1, has = c.known_extent(dim(x, last));
   if (has > n) return shrink_axis(x, last, c.ctx().index(0), c.ctx().index(n));
   return pad_axis(x, last, c.ctx().index(0), c.ctx().index(n - has));
 }
 
-/// cos or sin of 2 pi row column / length, [columns, rows].
-Ref wave(OpContext& c, Ops op, const Transform& t, int64_t rows, int64_t columns) {
-  if (rows * columns > int64_t{1} << 24)
+/// [n, m] of indices that `t` multiplies.
+struct Matrix {
+  const Transform& t;
+  int64_t n, m;
+};
+/// cos or sin of 2 pi i j / length for element [i, j].
+Ref wave(OpContext& c, Ops op, const Matrix& w) {
+  const Transform& t = w.t;
+  if (w.n * w.m > int64_t{1} << 24)
     c.unsupported("a transform of length " + std::to_string(t.length) + " is too large");
-  Dims dims = index_dims(c.ctx(), {columns, rows});
+  Dims dims = index_dims(c.ctx(), {w.n, w.m});
   Ref product = mul(iota(c.ctx(), dims, 0, DType::I64), iota(c.ctx(), dims, 1, DType::I64));
   Ref turn = elementwise(Ops::Mod, product, static_cast<double>(t.length));
-  return unary(op, mul(to(turn, DType::F64), 2 * kPi / static_cast<double>(t.length)));
+  return unary(op, mul(to(turn, DType::F64), 2 * std::numbers::pi / static_cast<double>(t.length)));
 }
 
 /// x [..., n] times the wave, [..., rows].
 Ref project(Ref x, Ref w) { return matmul(x, to(w, x->dtype)); }
 
 Complex transform(OpContext& c, const Complex& x, const Transform& t) {
-  int64_t rows = t.onesided ? t.half() : t.length;
-  Ref cosine = wave(c, Ops::Cos, t, rows, t.length), sine = wave(c, Ops::Sin, t, rows, t.length);
+  const Matrix w{t, t.length, t.onesided ? t.half() : t.length};
+  Ref cosine = wave(c, Ops::Cos, w), sine = wave(c, Ops::Sin, w);
   Ref re = fit(c, x.re, t.length), im = x.im ? fit(c, x.im, t.length) : Ref();
   Ref a = project(re, cosine), b = project(re, sine);
   if (!t.inverse) b = unary(Ops::Neg, b);
@@ -79,8 +78,8 @@ Ref real_inverse(OpContext& c, const Complex& x, const Transform& t) {
   if (t.length % 2 == 0)
     once = elementwise(Ops::Or, {once, compare(Ops::Eq, position, static_cast<double>(t.length) / 2)});
   Ref weight = select(once, full_like(re, 1), full_like(re, 2));
-  Ref a = project(mul(re, weight), wave(c, Ops::Cos, t, t.length, t.half()));
-  Ref b = project(mul(im, weight), wave(c, Ops::Sin, t, t.length, t.half()));
+  Ref a = project(mul(re, weight), wave(c, Ops::Cos, {t, t.half(), t.length}));
+  Ref b = project(mul(im, weight), wave(c, Ops::Sin, {t, t.half(), t.length}));
   return div(sub(a, b), static_cast<double>(t.length));
 }
 
@@ -115,7 +114,7 @@ void dft(OpContext& c) {
   Complex signal = parts(c, x);
   auto at_end = [&](Ref v) { return swap_axes(v, axis, v->rank() - 1); };
   signal = {at_end(signal.re), signal.im ? at_end(signal.im) : Ref()};
-  int64_t n = known_extent(c, dim(x, axis), "the signal's extent");
+  int64_t n = c.known_extent(dim(x, axis));
   t.length = c.has(1) ? length_operand(c, 1) : t.inverse && t.onesided ? 2 * (n - 1) : n;
   c.check(t.length >= 1, "the signal is empty");
   if (t.inverse && t.onesided) {
@@ -132,7 +131,7 @@ void stft(OpContext& c) {
   c.check(x->rank() == 3, "the signal " + shape_text(x->shape) + " has not 3 dims");
   int64_t step = length_operand(c, 1);
   c.check(c.has(2) || c.has(3), "needs a window or a frame_length");
-  int64_t n = c.has(3) ? length_operand(c, 3) : known_extent(c, dim(c.in(2), 0), "the window's extent");
+  int64_t n = c.has(3) ? length_operand(c, 3) : c.known_extent(dim(c.in(2), 0));
   Complex signal = parts(c, x);
   if (c.has(2))
     c.check(c.in(2)->rank() == 1 && dim_int(dim(c.in(2), 0)) == n && c.in(2)->dtype == x->dtype,
@@ -181,7 +180,7 @@ void det(OpContext& c) {
   constexpr int64_t kMostRows = 6;
   Ref x = c.in_float(0);
   c.check(x->rank() >= 2 && dims_equal(dim(x, -1), dim(x, -2)), "input " + shape_text(x->shape) + " is not square");
-  int64_t n = known_extent(c, dim(x, -1), "the matrix's extent");
+  int64_t n = c.known_extent(dim(x, -1));
   if (n > kMostRows) c.unsupported("matrices of more than " + std::to_string(kMostRows) + " rows are not supported");
   Context& ctx = c.ctx();
   Ref wide = to(x, accumulator(x->dtype));

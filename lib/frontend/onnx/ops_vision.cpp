@@ -4,6 +4,7 @@
 // RoiAlign and DeformConv read with the same taps. Not handled: RoiAlign whose samples depend on a region's size.
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "frontend/gather.h"
 #include "frontend/nn.h"
@@ -13,8 +14,6 @@ namespace tgc::onnx {
 namespace {
 
 using namespace tensor;
-
-constexpr double kPi = 3.14159265358979323846;
 
 /// Crops or zero-pads around the centre to a known shape.
 void center_crop_pad(OpContext& c) {
@@ -41,8 +40,9 @@ void center_crop_pad(OpContext& c) {
 }
 
 /// Positions -1..1 along an axis of n samples: of their centres, or with the ends on the borders.
-Ref normalised_positions(Context& ctx, const Dims& shape, int64_t axis, bool align_corners) {
-  Ref i = iota(ctx, shape, axis, DType::F32);
+Ref normalised_positions(const Dims& shape, int64_t axis, DType type, bool align_corners) {
+  Context& ctx = *shape[0]->ctx;
+  Ref i = iota(ctx, shape, axis, type);
   double n = static_cast<double>(dim_int(shape[static_cast<size_t>(axis)]).value_or(1));
   if (align_corners) return n > 1 ? add(mul(i, 2 / (n - 1)), -1) : full_like(i, 0);
   return add(mul(add(mul(i, 2), 1), 1 / n), -1);
@@ -57,10 +57,13 @@ void affine_grid(OpContext& c) {
   c.check((d == 2 || d == 3) && theta->rank() == 3, "size must have 4 or 5 values and theta rank 3");
   Context& ctx = c.ctx();
   for (int64_t s : size) c.check(s >= 1 && s < (1 << 24), "size has the value " + std::to_string(s));
+  require_equal(dim(theta, 0), ctx.index(size[0]),
+                "theta " + shape_text(theta->shape) + " does not fit a size of batch " + std::to_string(size[0]));
   Dims spatial = index_dims(ctx, {size.begin() + 2, size.end()}), one{ctx.index(1)};
   std::vector<Ref> columns;
   for (int64_t axis = d; axis-- > 0;)
-    columns.push_back(unsqueeze(to(normalised_positions(ctx, spatial, axis, align_corners), theta->dtype), {d}));
+    columns.push_back(unsqueeze(
+        to(normalised_positions(spatial, axis, accumulator(theta->dtype), align_corners), theta->dtype), {d}));
   columns.push_back(unsqueeze(full(ctx, spatial, theta->dtype, 1), {d}));
   Ref base = merge_axes(concat(columns, d), 0, d);                 // [positions, d+1]
   Ref grid = matmul(unsqueeze(base, {0}), swap_axes(theta, 1, 2)); // [N, positions, d]
@@ -179,11 +182,9 @@ void grid_sample(OpContext& c) {
   Ref points = reshape(grid, Dims{plane[0], plane[1], ctx.index(d)});
   std::vector<Taps> taps;
   for (int64_t axis = 0; axis < d; ++axis) {
-    std::optional<int64_t> n = dim_int(dim(x, 2 + axis));
-    if (!n) c.unsupported("the input's extents are symbolic", "pin the dims with --dim NAME=VALUE");
-    s.extents.push_back(*n);
+    s.extents.push_back(c.known_extent(dim(x, 2 + axis)));
     Ref coordinate = reshape(shrink_axis(points, 2, ctx.index(d - 1 - axis), ctx.index(1)), plane);
-    taps.push_back(taps_along(s, to(coordinate, accumulator(coordinate->dtype)), *n));
+    taps.push_back(taps_along(s, to(coordinate, accumulator(coordinate->dtype)), s.extents.back()));
   }
   Ref data = swap_axes(merge_axes(to(x, accumulator(x->dtype)), 2, x->rank()), 1, 2); // [N, positions, C]
   Ref y = swap_axes(sample(s, data, taps), 1, 2);
@@ -205,12 +206,6 @@ Taps clamped_taps(Ref x, int64_t n) {
   return {{lower, minimum(add(lower, 1), last)}, {weight(rsub(1, t)), weight(t)}};
 }
 
-int64_t known_extent(OpContext& c, Ref x, int64_t axis) {
-  std::optional<int64_t> n = dim_int(dim(x, axis));
-  if (!n) c.unsupported("the input's extents are symbolic", "pin the dims with --dim NAME=VALUE");
-  return *n;
-}
-
 /// The sample positions of each region along one axis, [R, bins, samples].
 Ref region_positions(const Dims& shape, Ref low, Ref high, bool half_pixel) {
   double bins = static_cast<double>(*dim_int(shape[1])), samples = static_cast<double>(*dim_int(shape[2]));
@@ -230,7 +225,11 @@ void roi_align(OpContext& c) {
   Ref x = c.in_float(0), rois = c.in(1), batch = c.in(2);
   std::string mode = c.attr_string("mode", "avg");
   c.check(mode == "avg" || mode == "max", "mode=\"" + mode + "\" is neither avg nor max");
-  bool half_pixel = c.opset() >= 16 && c.attr_string("coordinate_transformation_mode", "half_pixel") == "half_pixel";
+  std::string transform =
+      c.opset() < 16 ? "output_half_pixel" : c.attr_string("coordinate_transformation_mode", "half_pixel");
+  c.check(transform == "half_pixel" || transform == "output_half_pixel",
+          "coordinate_transformation_mode=\"" + transform + "\" is neither half_pixel nor output_half_pixel");
+  bool half_pixel = transform == "half_pixel";
   int64_t ratio = c.attr("sampling_ratio", 0);
   double scale = c.attr_float("spatial_scale", 1);
   if (ratio <= 0)
@@ -247,7 +246,7 @@ void roi_align(OpContext& c) {
     Ref p = squeeze(shrink_axis(rois, 1, ctx.index(i), ctx.index(1)), {1});
     return add(mul(to(p, wide), scale), half_pixel ? -0.5 : 0);
   };
-  Sampler s{"linear", "zeros", false, {known_extent(c, x, 2), known_extent(c, x, 3)}};
+  Sampler s{"linear", "zeros", false, {c.known_extent(dim(x, 2)), c.known_extent(dim(x, 3))}};
   Dims shape{dim(rois, 0), ctx.index(bins[0]), ctx.index(ratio), ctx.index(bins[1]), ctx.index(ratio)};
   std::vector<Taps> taps;
   for (int64_t axis : {0, 1}) { // [R, bins, samples] in its place among [R, h, s, w, s]
@@ -258,7 +257,9 @@ void roi_align(OpContext& c) {
   }
   Ref plane = ctx.index(s.extents[0] * s.extents[1]);
   Dims per_region = shape;
-  Ref image = mul(to(batch, DType::I64), broadcast_to(to(plane, DType::I64), batch->shape));
+  Ref image = to(batch, DType::I64);
+  c.require_inside(image, dim(x, 0));
+  image = mul(image, broadcast_to(to(plane, DType::I64), batch->shape));
   image = reshape(broadcast_to(unsqueeze(image, {1, 2, 3, 4}), per_region), Dims{numel(ctx, shape)});
   Ref data = reshape(permute(to(x, wide), {0, 2, 3, 1}), Dims{ctx.index(1), dim_mul(dim(x, 0), plane), dim(x, 1)});
   Ref y;
@@ -291,18 +292,18 @@ void deform_conv(OpContext& c) {
   Context& ctx = c.ctx();
   DType wide = accumulator(x->dtype);
   int64_t groups = c.attr("group", 1), moved = c.attr("offset_group", 1);
-  std::vector<int64_t> kernel{known_extent(c, w, 2), known_extent(c, w, 3)}, none(4, 0), ones(2, 1);
+  std::vector<int64_t> kernel{c.known_extent(dim(w, 2)), c.known_extent(dim(w, 3))}, none(4, 0), ones(2, 1);
   c.check(c.attr_ints("kernel_shape", kernel) == kernel,
           "kernel_shape differs from the weight " + shape_text(w->shape));
   std::vector<int64_t> strides = c.attr_ints("strides", ones), dilations = c.attr_ints("dilations", ones),
                        pads = c.attr_ints("pads", none);
   c.check(strides.size() == 2 && dilations.size() == 2 && pads.size() == 4,
           "strides, dilations or pads have the wrong length");
-  int64_t channels = known_extent(c, x, 1), outputs = known_extent(c, w, 0);
+  int64_t channels = c.known_extent(dim(x, 1)), outputs = c.known_extent(dim(w, 0));
   c.check(groups >= 1 && moved >= 1 && channels % groups == 0 && channels % moved == 0 && outputs % groups == 0 &&
               dim_int(dim(w, 1)) == channels / groups,
           "group or offset_group do not fit the channels");
-  Sampler s{"linear", "zeros", false, {known_extent(c, x, 2), known_extent(c, x, 3)}};
+  Sampler s{"linear", "zeros", false, {c.known_extent(dim(x, 2)), c.known_extent(dim(x, 3))}};
   Dims shape{dim(x, 0), ctx.index(moved), ctx.index(kernel[0]), ctx.index(kernel[1]), dim(offset, 2), dim(offset, 3)};
   c.check(dim_int(dim(offset, 1)) == moved * kernel[0] * kernel[1] * 2 && dims_equal(dim(offset, 0), dim(x, 0)),
           "offset " + shape_text(offset->shape) + " does not fit");
@@ -349,7 +350,7 @@ void cosine_window(OpContext& c, double a0, double a1, double a2) {
   if (!n) c.unsupported("the size is symbolic", "pin the dim with --dim NAME=VALUE");
   int64_t period = std::max<int64_t>(1, c.attr("periodic", 1) ? *n : *n - 1);
   Ref i = iota(c.ctx(), size, 0, DType::F64);
-  auto wave = [&](double k) { return unary(Ops::Cos, mul(i, k * kPi / static_cast<double>(period))); };
+  auto wave = [&](double k) { return unary(Ops::Cos, mul(i, k * std::numbers::pi / static_cast<double>(period))); };
   c.out(to(add(add(mul(wave(2), -a1), mul(wave(4), a2)), a0), type));
 }
 void hann(OpContext& c) { cosine_window(c, 0.5, 0.5, 0); }
