@@ -89,6 +89,41 @@ void expect_close(const Values& got, const Values& want, double relative) {
       EXPECT_NEAR(got[i], want[i], relative * std::fabs(want[i])) << "element " << i;
 }
 
+Values mapped(const Values& x, double (*f)(double)) {
+  Values out;
+  for (double v : x) out.push_back(f(v));
+  return out;
+}
+
+TEST(OpEdges, InverseHyperbolicFunctionsUpToInfinity) {
+  constexpr double kUlps = 4e-7, kUlps64 = 1e-15;
+  const double next = 268435488.0; // above 2^28, where another formula begins
+  const Values x = {-kInf, -1e30, -3, 0.5, 3, 268435456, next, 2e19, 1e30, kLargest, kInf};
+  AtRunTime n{{"Asinh", {"a"}}, 9, {f32({11}, x)}};
+  expect_close(n.value(), mapped(x, std::asinh), kUlps);
+  const Values wide = {-kLargest64, -1e300, 1e8, 1e9, 1e155, kLargest64, kInf};
+  n.inputs = {f64({7}, wide)};
+  expect_close(n.value(), mapped(wide, std::asinh), kUlps64);
+  const Values y = {1, 1.5, 3, 268435456, next, 1e20, kLargest, kInf};
+  n = {{"Acosh", {"a"}}, 9, {f32({8}, y)}};
+  expect_close(n.value(), mapped(y, std::acosh), kUlps);
+  const Values above = {1.5, 1e9, 1e155, kLargest64, kInf};
+  n.inputs = {f64({5}, above)};
+  expect_close(n.value(), mapped(above, std::acosh), kUlps64);
+  n.inputs = {f32({2}, {0.5, NAN})};
+  for (double v : n.value()) EXPECT_TRUE(std::isnan(v));
+}
+
+TEST(OpEdges, OddFunctionsKeepTheSignOfZero) {
+  for (const char* op : {"Asin", "Atan", "Asinh", "Atanh", "Sinh", "Sin", "Tan", "Tanh", "Erf", "Round", "Softsign",
+                         "Gelu", "HardSwish", "LeakyRelu", "Elu", "Floor", "Ceil", "Sqrt"}) {
+    const AtRunTime n{{op, {"a"}}, 20, {f32({2}, {-0.0, 0.0})}};
+    const Values y = n.value();
+    EXPECT_TRUE(y[0] == 0 && std::signbit(y[0])) << op;
+    EXPECT_TRUE(y[1] == 0 && !std::signbit(y[1])) << op;
+  }
+}
+
 // ---- indices that come with the data --------------------------------------------------------------------------------
 
 TEST(OpEdges, RoiAlignTrapsOnAnImageThatIsNot) {

@@ -4,6 +4,7 @@
 // functions use a minimax-free reduction to one odd series on [-tan(pi/12), tan(pi/12)].
 #include <cmath>
 #include <functional>
+#include <numbers>
 
 #include "frontend/nn.h"
 #include "frontend/onnx/op.h"
@@ -12,8 +13,6 @@ namespace tgc::onnx {
 namespace {
 
 using namespace tensor;
-
-constexpr double kPi = 3.14159265358979323846;
 
 Ref exp_of(Ref x) { return unary(Ops::Exp, x); }
 Ref log_of(Ref x) { return unary(Ops::Log, x); }
@@ -120,9 +119,10 @@ Ref cosh_of(OpContext&, Ref x) {
   return select(below(a, kTailIsNothing), mul(add(e, rdiv(1, e)), 0.5), half_exp(a));
 }
 
+/// f on |x| with the sign of x, -0 included; f(0) = 0.
 Ref odd(Ref x, const std::function<Ref(Ref)>& f) {
   Ref y = f(abs_of(x));
-  return select(below(x, 0), neg(y), y);
+  return select(below(x, 0), neg(y), select(compare(Ops::Eq, x, 0), x, y));
 }
 
 /// log(1 + y) for y >= 0 without losing small y: log(u)*y/(u-1) with u = 1 + y (Kahan).
@@ -134,16 +134,22 @@ Ref log1p(Ref y) {
   return select(exact, y, select(infinite, y, mul(log_of(u), ratio)));
 }
 
+/// log(2a) for a whose square makes 1 vanish beside it, in f64 too, and may overflow; else `near`.
+Ref log_of_double_beyond(Ref a, Ref near) {
+  constexpr double kBeyond = 1 << 28;
+  return select(elementwise(Ops::Lt, {full_like(a, kBeyond), a}), add(log_of(a), std::numbers::ln2), near);
+}
+
 Ref asinh_of(OpContext&, Ref x) {
   return odd(x, [](Ref a) { // log(a + sqrt(a^2+1)) = log1p(a + a^2/(1 + sqrt(a^2+1)))
     Ref s = mul(a, a);
-    return log1p(add(a, div(s, add(unary(Ops::Sqrt, add(s, 1)), 1))));
+    return log_of_double_beyond(a, log1p(add(a, div(s, add(unary(Ops::Sqrt, add(s, 1)), 1)))));
   });
 }
 
 Ref acosh_of(OpContext&, Ref x) { // t = x - 1: log1p(t + sqrt(2t + t^2))
   Ref t = add(x, -1);
-  return log1p(add(t, unary(Ops::Sqrt, add(mul(t, 2), mul(t, t)))));
+  return log_of_double_beyond(x, log1p(add(t, unary(Ops::Sqrt, add(mul(t, 2), mul(t, t))))));
 }
 
 Ref atanh_of(OpContext&, Ref x) { // log1p(2a/(1-a))/2
@@ -162,8 +168,8 @@ Ref atan_positive(Ref a) {
   int terms = a->dtype == DType::F64 ? 14 : 7; // (2-sqrt3)^(2*14) < 2^-53
   for (int k = terms; k >= 0; --k) series = add(mul(series, s), (k % 2 ? -1.0 : 1.0) / (2 * k + 1));
   Ref y = mul(series, z);
-  y = select(mid, add(y, kPi / 6), y);
-  return select(big, rsub(kPi / 2, y), y);
+  y = select(mid, add(y, std::numbers::pi / 6), y);
+  return select(big, rsub(std::numbers::pi / 2, y), y);
 }
 
 Ref atan_of(OpContext&, Ref x) { return odd(x, atan_positive); }
