@@ -124,6 +124,21 @@ TEST(OpEdges, OddFunctionsKeepTheSignOfZero) {
   }
 }
 
+TEST(OpEdges, MeanVarianceNormalizationOfLargeMeans) {
+  AtRunTime n{{"MeanVarianceNormalization", {"a"}}, 13, {f32({1, 1, 2, 2}, {4096, 4097, 4096, 4097})}};
+  expect_close(n.value(), {-1, 1, -1, 1}, 1e-6);
+  n.inputs = {f32({1, 1, 2, 2}, {1e4, 1e4, 1e4, 1e4})};
+  EXPECT_EQ(n.value(), (Values{0, 0, 0, 0}));
+}
+
+TEST(OpEdges, ReductionsOverNoAxesDoNotOverflow) {
+  const std::vector<Wire> noop = {number("noop_with_empty_axes", 1)};
+  AtRunTime n{{"ReduceLogSumExp", {"a"}, {}, noop}, 18, {f32({3}, {1000, -1000, kInf})}};
+  EXPECT_EQ(n.value(), (Values{1000, -1000, kInf}));
+  n = {{"ReduceL2", {"a"}, {}, noop}, 18, {f32({2}, {-3e30, 2})}};
+  expect_close(n.value(), {3e30, 2}, 1e-7);
+}
+
 // ---- indices that come with the data --------------------------------------------------------------------------------
 
 TEST(OpEdges, RoiAlignTrapsOnAnImageThatIsNot) {

@@ -35,14 +35,18 @@ Ref through_float(Ref x, Ref (*f)(Ref, const std::vector<int64_t>&, bool), const
   DType wide = is_float(x->dtype) ? accumulator(x->dtype) : DType::F64;
   return to(f(to(x, wide), axes, keep), x->dtype);
 }
-Ref l2(Ref x, const std::vector<int64_t>& axes, bool keep) { return unary(Ops::Sqrt, sum(square(x), axes, keep)); }
+Ref l2(Ref x, const std::vector<int64_t>& axes, bool keep) {
+  if (axes.empty()) return unary(Ops::Abs, x); // the square may overflow
+  return unary(Ops::Sqrt, sum(square(x), axes, keep));
+}
 Ref log_sum(Ref x, const std::vector<int64_t>& axes, bool keep) { return log_of(sum(x, axes, keep)); }
 
 /// max + log(sum(exp(x - max))), where an infinite maximum is taken as 0 so that it does not cancel to NaN.
 Ref log_sum_exp(Ref x, const std::vector<int64_t>& axes, bool keep) {
+  if (axes.empty()) return x;
   Ref best = max(x, axes, true);
   Ref infinite = compare(Ops::Eq, unary(Ops::Abs, best), HUGE_VAL);
-  Ref shift = axes.empty() ? full_like(x, 0) : select(infinite, full_like(best, 0), best);
+  Ref shift = select(infinite, full_like(best, 0), best);
   Ref total = add(log_of(sum(exp_of(sub(x, shift)), axes, true)), shift);
   return keep ? total : squeeze(total, axes);
 }
@@ -170,9 +174,9 @@ void lp_normalization(OpContext& c) {
 void mean_variance_normalization(OpContext& c) {
   Ref x = c.in_float(0);
   std::vector<int64_t> axes = normalize_axes(c.attr_ints("axes", std::vector<int64_t>{0, 2, 3}), x->rank());
-  Ref wide = to(x, accumulator(x->dtype)), average = mean(wide, axes, true);
-  Ref variance = sub(mean(square(wide), axes, true), square(average));
-  c.out(to(div(sub(wide, average), add(unary(Ops::Sqrt, variance), 1e-9)), x->dtype));
+  Ref wide = to(x, accumulator(x->dtype)), centred = sub(wide, mean(wide, axes, true));
+  Ref deviation = unary(Ops::Sqrt, mean(square(centred), axes, true));
+  c.out(to(div(centred, add(deviation, 1e-9)), x->dtype));
 }
 
 /// x / (bias + alpha/size * sum of squares over `size` channels around) ^ beta.
