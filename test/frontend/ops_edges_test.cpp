@@ -131,6 +131,23 @@ TEST(OpEdges, MeanVarianceNormalizationOfLargeMeans) {
   EXPECT_EQ(n.value(), (Values{0, 0, 0, 0}));
 }
 
+/// y_t = decay*y_(t-1) + v_t with one head of size 1 and q = k = 1.
+TEST(OpEdges, LinearAttentionForgetsAtADecayOfZero) {
+  const Wire form[] = {number("q_num_heads", 1), number("kv_num_heads", 1), attr("scale", 1.0f)};
+  const double half = std::log(0.5);
+  AtRunTime n{{"LinearAttention", {"a", "a", "b", "c", "d"}, {}, {form[0], form[1], form[2]}},
+              27,
+              {f32({1, 4, 1}, {1, 1, 1, 1}), f32({1, 4, 1}, {1, 2, 3, 4}), f32({1, 1, 1, 1}, {4}),
+               f32({1, 4, 1}, {half, -kInf, half, half})}};
+  n.spec.attributes.push_back(text("update_rule", "gated"));
+  n.outputs = 2;
+  expect_close(n.value(0), {3, 2, 4, 6}, 1e-6);
+  expect_close(n.value(1), {6}, 1e-6);
+  n.inputs[3] = f32({1, 4, 1}, {-kInf, half, half, -1e30}); // e^-1e30 is 0 too
+  expect_close(n.value(0), {1, 2.5, 4.25, 4}, 1e-6);
+  expect_close(n.value(1), {4}, 1e-6);
+}
+
 TEST(OpEdges, ReductionsOverNoAxesDoNotOverflow) {
   const std::vector<Wire> noop = {number("noop_with_empty_axes", 1)};
   AtRunTime n{{"ReduceLogSumExp", {"a"}, {}, noop}, 18, {f32({3}, {1000, -1000, kInf})}};
@@ -151,6 +168,22 @@ TEST(OpEdges, RoiAlignTrapsOnAnImageThatIsNot) {
   EXPECT_TRUE(n.traps_with(2, {-1, 0})); // the text gives negative ones no meaning
   n.spec.attributes.push_back(text("coordinate_transformation_mode", "asymmetric"));
   EXPECT_EQ(n.error(), "coordinate_transformation_mode=\"asymmetric\" is neither half_pixel nor output_half_pixel");
+}
+
+TEST(OpEdges, TensorScatterTrapsOnAWriteBeyondTheCache) {
+  AtRunTime n{{"TensorScatter", {"a", "b", "c"}, {}, {number("axis", 1)}},
+              24,
+              {f32({2, 3}, {1, 2, 3, 4, 5, 6}), f32({2, 2}, {7, 8, 9, 10}), i64({2}, {1, 0})}};
+  EXPECT_EQ(n.value(), (Values{1, 7, 8, 9, 10, 6}));
+  EXPECT_FALSE(n.traps());
+  EXPECT_TRUE(n.traps_with(2, {2, 0}));
+  EXPECT_TRUE(n.traps_with(2, {0, -1}));
+  n.spec.attributes.push_back(text("mode", "circular"));
+  n.inputs[2] = i64({2}, {5, -1}); // modulo 3: 2 and 2
+  EXPECT_EQ(n.value(), (Values{8, 2, 7, 10, 5, 9}));
+  EXPECT_EQ(n.all().size(), 1U);
+  n.inputs[1] = f32({2, 4}, Values(8, 1));
+  EXPECT_EQ(n.error(), "update [2,4] is longer than past_cache [2,3]");
 }
 
 TEST(OpEdges, MaxUnpoolTrapsOnAPositionOutside) {

@@ -2,7 +2,8 @@
 // Operators that carry a state from call to call: causal convolution, linear attention, and writes into a cache.
 // Linear attention is defined by a loop over time, S = decay*S + k (x) v, y = S'q. Here all times are computed at once:
 // with G the running sum of log decays, S at t is the sum over s <= t of exp(G_t - G_s) k_s (x) v_s, whose exponents
-// are not positive for decays up to 1. The delta rule's corrected values are a unit lower triangular system (1 + A) u =
+// are not positive for decays up to 1. A decay of 0, whose log is -inf, is counted instead of summed: the state forgets
+// what lies before it. The delta rule's corrected values are a unit lower triangular system (1 + A) u =
 // w, and (1 + A)^-1 = (1 - A)(1 + A^2)(1 + A^4)…, finite since A is nilpotent. Not handled: the delta rule over a
 // symbolic number of steps. Source: Operators.md, opsets 24 and 27.
 #include <cmath>
@@ -60,10 +61,16 @@ Ref before(Ref x, bool inclusive) {
 
 struct LinearAttention {
   Ref q, k, v; ///< [B, H, T, Dk], the same, [B, H, T, Dv]; H counts key heads, the group of queries is in T's place
-  Ref decay;   ///< running sum of log decays, [B, H, T, 1 or Dk]; null: none
+  Ref decay;   ///< running sum of the log decays that are not -inf, [B, H, T, 1 or Dk]; null: none
+  Ref resets;  ///< running count of the others, which forget the state
   Ref beta;    ///< [B, H, T, 1]; null: no correction
   Ref state;   ///< [B, H, Dk, Dv]
 };
+
+/// The decay by a running sum of logs `rate` with `resets` decays of 0 in it.
+Ref decay_of(Ref rate, Ref resets) {
+  return select(compare(Ops::Eq, resets, 0), unary(Ops::Exp, rate), full_like(rate, 0));
+}
 
 /// a [.., T, Dk] · b [.., S, Dk] with the decay from time s to time t inside the sum: [.., T, S], 0 outside `mask`.
 Ref decayed_product(const LinearAttention& p, Ref a, Ref b, bool inclusive) {
@@ -71,16 +78,17 @@ Ref decayed_product(const LinearAttention& p, Ref a, Ref b, bool inclusive) {
   Ref terms = mul(left, right); // [B, H, T, S, Dk]
   Ref inside = before(squeeze(shrink_axis(terms, 4, p.q->ctx->index(0), p.q->ctx->index(1)), {4}), inclusive);
   if (p.decay) {
-    Ref rate = sub(unsqueeze(p.decay, {3}), unsqueeze(p.decay, {2}));
-    Ref wide = broadcast_to(unsqueeze(inside, {4}), rate->shape);
-    terms = mul(terms, unary(Ops::Exp, select(wide, rate, full_like(rate, 0)))); // no overflow where it is masked
+    auto since = [](Ref running) { return sub(unsqueeze(running, {3}), unsqueeze(running, {2})); };
+    Ref rate = since(p.decay), wide = broadcast_to(unsqueeze(inside, {4}), rate->shape);
+    rate = select(wide, rate, full_like(rate, 0)); // no overflow where it is masked
+    terms = mul(terms, decay_of(rate, since(p.resets)));
   }
   Ref y = sum(terms, {4}, false);
   return select(inside, y, full_like(y, 0));
 }
 
 /// x [.., T, Dk] with its decay since the state.
-Ref decayed(const LinearAttention& p, Ref x) { return p.decay ? mul(x, unary(Ops::Exp, p.decay)) : x; }
+Ref decayed(const LinearAttention& p, Ref x) { return p.decay ? mul(x, decay_of(p.decay, p.resets)) : x; }
 
 /// (1 + a)^-1 w for a strictly lower triangular a [.., T, T].
 Ref solve_unit_lower(OpContext& c, Ref a, Ref w) {
@@ -107,9 +115,12 @@ Ref last_state(const LinearAttention& p, Ref values) {
   Context& ctx = *p.q->ctx;
   Ref k = p.k, state = p.state;
   if (p.decay) {
-    Ref last = shrink_axis(p.decay, 2, dim_sub(dim(p.decay, 2), ctx.index(1)), ctx.index(1)); // [B, H, 1, 1 or Dk]
-    k = mul(k, unary(Ops::Exp, sub(last, p.decay)));
-    state = mul(state, swap_axes(unary(Ops::Exp, last), 2, 3));
+    auto last = [&](Ref running) { // [B, H, 1, 1 or Dk]
+      return shrink_axis(running, 2, dim_sub(dim(running, 2), ctx.index(1)), ctx.index(1));
+    };
+    Ref rate = last(p.decay), resets = last(p.resets);
+    k = mul(k, decay_of(sub(rate, p.decay), sub(resets, p.resets)));
+    state = mul(state, swap_axes(decay_of(rate, resets), 2, 3));
   }
   return add(state, matmul(swap_axes(k, 2, 3), values));
 }
@@ -131,11 +142,15 @@ void linear_attention(OpContext& c) {
   c.check(c.has(4) == gated && c.has(5) == delta, "decay goes with gated rules, beta with delta rules");
   DType type = c.in_float(0)->dtype, wide = accumulator(type);
   LinearAttention p{
-      heads_of(c, c.in(0), q_heads), heads_of(c, c.in(1), heads), heads_of(c, c.in(2), heads), {}, {}, {}};
+      heads_of(c, c.in(0), q_heads), heads_of(c, c.in(1), heads), heads_of(c, c.in(2), heads), {}, {}, {}, {}};
   Dims state{dim(p.k, 0), dim(p.k, 1), dim(p.k, 3), dim(p.v, 3)};
   if (c.has(3)) c.check(shapes_equal(c.in(3)->shape, state), "past_state must be " + shape_text(state));
   p.state = c.has(3) ? to(c.in(3), wide) : full(c.ctx(), state, wide, 0);
-  if (gated) p.decay = running_sum(heads_of(c, c.in(4), heads));
+  if (gated) {
+    Ref log_decay = heads_of(c, c.in(4), heads), reset = compare(Ops::Eq, unary(Ops::Exp, log_decay), 0);
+    p.decay = running_sum(select(reset, full_like(log_decay, 0), log_decay));
+    p.resets = running_sum(to(reset, log_decay->dtype));
+  }
   if (delta) {
     Ref beta = c.in(5); // one for all heads, or one per head
     p.beta = heads_of(c, beta, dim_int(dim(beta, 2)) == 1 ? 1 : heads);
@@ -176,8 +191,11 @@ void tensor_scatter(OpContext& c) {
   order.insert(order.begin() + 1, axis);
   Ref rows = permute(cache, order), fresh = permute(update, order);
   Dims plane{dim(rows, 0), dim(rows, 1)};
+  require_at_most(dim(fresh, 1), plane[1],
+                  "update " + shape_text(update->shape) + " is longer than past_cache " + shape_text(cache->shape));
   Ref start = c.has(2) ? to(c.in(2), DType::I64) : full(c.ctx(), Dims{plane[0]}, DType::I64, 0);
   c.check(start->rank() == 1, "write_indices must have rank 1");
+  if (mode == "linear") c.require_inside(start, dim_add(dim_sub(plane[1], dim(fresh, 1)), c.ctx().index(1)));
   Ref source = sub(iota(c.ctx(), plane, 1, DType::I64), broadcast_to(unsqueeze(start, {1}), plane));
   if (mode == "circular") source = elementwise(Ops::FloorMod, {source, broadcast_to(to(plane[1], DType::I64), plane)});
   Ref extent = broadcast_to(to(dim(fresh, 1), DType::I64), plane);
