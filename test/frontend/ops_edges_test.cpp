@@ -291,6 +291,12 @@ TEST(OpEdges, AffineGridInItsOwnType) {
   EXPECT_EQ(n.error(), "theta [1,2,3] does not fit a size of batch 2");
 }
 
+TEST(OpEdges, ResizeInItsOwnType) {
+  const AtRunTime n{
+      {"Resize", {"a", "", "s"}, {}, {text("mode", "linear")}}, 13, {f64({2}, {0, 1})}, {tensor_floats("s", {1}, {3})}};
+  expect_close(n.value(), {0, 0, 1.0 / 3, 2.0 / 3, 1, 1}, 1e-15);
+}
+
 TEST(OpEdges, AttentionNeedsAScaleWithARoot) {
   AtRunTime n{{"Attention", {"a", "a", "a"}, {}, {attr("scale", -1.0f)}}, 23, {f32({1, 1, 1, 1}, {3})}};
   EXPECT_EQ(n.error(), "scale=-1.000000 has no root, by which Q and K are multiplied");

@@ -102,11 +102,21 @@ std::vector<double> matrix_row(const Resize& r, const Axis& a, int64_t o) {
   return row;
 }
 
-Ref matrix_constant(OpContext& c, const std::string& label, const Axis& a, const std::vector<float>& values) {
-  std::string bytes(values.size() * sizeof(float), '\0');
+/// A constant [out, in] in f32; in f64 for values of that type.
+template <typename T>
+Ref matrix_constant(OpContext& c, const std::string& label, const Axis& a, const std::vector<T>& values) {
+  std::string bytes(values.size() * sizeof(T), '\0');
   std::memcpy(bytes.data(), values.data(), bytes.size());
   return add_constant(*c.weights().module, c.node().outputs[0] + "." + label,
-                      {DType::F32, {a.out, a.in}, bytes_of(bytes)});
+                      {sizeof(T) == 8 ? DType::F64 : DType::F32, {a.out, a.in}, bytes_of(bytes)});
+}
+
+/// The matrix of one axis for inputs of type T.
+template <typename T> Ref resize_matrix(OpContext& c, const Resize& r, const Axis& a) {
+  std::vector<T> values;
+  for (int64_t o = 0; o < a.out; ++o)
+    for (double w : matrix_row(r, a, o)) values.push_back(static_cast<T>(w));
+  return matrix_constant(c, r.mode + std::to_string(a.axis), a, values);
 }
 
 Ref resize_nearest(OpContext& c, Ref x, const Resize& r, const Axis& a) {
@@ -139,10 +149,7 @@ Ref resize_nearest(OpContext& c, Ref x, const Resize& r, const Axis& a) {
 
 Ref resize_linear(OpContext& c, Ref x, const Resize& r, const Axis& a) {
   int64_t axis = a.axis;
-  std::vector<float> values;
-  for (int64_t o = 0; o < a.out; ++o)
-    for (double w : matrix_row(r, a, o)) values.push_back(static_cast<float>(w));
-  Ref m = to(matrix_constant(c, r.mode + std::to_string(axis), a, values), x->dtype);
+  Ref m = x->dtype == DType::F64 ? resize_matrix<double>(c, r, a) : to(resize_matrix<float>(c, r, a), x->dtype);
   Ref last = unsqueeze(swap_axes(x, axis, x->rank() - 1), {x->rank() - 1});
   Ref terms = mul(last, m), used = broadcast_to(compare(Ops::Ne, m, 0), terms->shape);
   Ref y = reduce("add", select(used, terms, full_like(terms, 0)), {x->rank()}, false); // 0*inf must not count
@@ -200,7 +207,7 @@ Ref resize_by_factor(OpContext& c, Ref x, const Resize& r, const Axis& a) {
       double w = row[static_cast<size_t>(kMiddle + i)];
       if (w == 0) continue;
       Ref part = shrink_axis(wide, axis, c.ctx().index(i - first), dim(x, axis));
-      part = w == 1 ? part : mul(part, static_cast<double>(static_cast<float>(w)));
+      part = w == 1 ? part : mul(part, w);
       total = total ? add(total, part) : part;
     }
     phases.push_back(unsqueeze(total, {axis + 1}));
