@@ -297,6 +297,16 @@ TEST(OpEdges, ResizeInItsOwnType) {
   expect_close(n.value(), {0, 0, 1.0 / 3, 2.0 / 3, 1, 1}, 1e-15);
 }
 
+TEST(OpEdges, ConvTransposeNeedsAPaddingModeThatIsOne) {
+  AtRunTime n{{"ConvTranspose", {"a", "w"}, {}, {attr("output_shape", Ints{2}), text("auto_pad", "SAME")}},
+              11,
+              {f32({1, 1, 2}, {1, 2})},
+              {tensor_floats("w", {1, 1, 1}, {3})}};
+  EXPECT_EQ(n.error(), "auto_pad=\"SAME\" is not a padding mode");
+  n.spec.attributes.pop_back();
+  EXPECT_EQ(n.value(), (Values{3, 6}));
+}
+
 TEST(OpEdges, AttentionNeedsAScaleWithARoot) {
   AtRunTime n{{"Attention", {"a", "a", "a"}, {}, {attr("scale", -1.0f)}}, 23, {f32({1, 1, 1, 1}, {3})}};
   EXPECT_EQ(n.error(), "scale=-1.000000 has no root, by which Q and K are multiplied");

@@ -127,6 +127,7 @@ void transpose_pads(OpContext& c, Ref x, std::vector<Window>& axes) {
   c.check(wanted.empty() || wanted.size() == axes.size(),
           "output_shape has " + std::to_string(wanted.size()) + " values");
   bool same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
+  c.check(same || mode == "NOTSET" || mode == "VALID", "auto_pad=\"" + mode + "\" is not a padding mode");
   if (wanted.empty() && !same) return resolve_pads(c, x, axes);
   c.ignore("pads");
   for (size_t i = 0; i < axes.size(); ++i) {
