@@ -13,7 +13,7 @@ using namespace tensor;
 
 template <typename T> Ref from_list(OpContext& c, DType dtype, const std::vector<T>& values) {
   std::string bytes(values.size() * sizeof(T), '\0');
-  std::memcpy(bytes.data(), values.data(), bytes.size());
+  if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
   return add_constant(*c.weights().module, c.node().outputs[0],
                       {dtype, {static_cast<int64_t>(values.size())}, bytes_of(std::move(bytes))});
 }

@@ -106,7 +106,7 @@ std::vector<double> matrix_row(const Resize& r, const Axis& a, int64_t o) {
 template <typename T>
 Ref matrix_constant(OpContext& c, const std::string& label, const Axis& a, const std::vector<T>& values) {
   std::string bytes(values.size() * sizeof(T), '\0');
-  std::memcpy(bytes.data(), values.data(), bytes.size());
+  if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
   return add_constant(*c.weights().module, c.node().outputs[0] + "." + label,
                       {sizeof(T) == 8 ? DType::F64 : DType::F32, {a.out, a.in}, bytes_of(bytes)});
 }
