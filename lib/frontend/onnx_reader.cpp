@@ -53,24 +53,25 @@ void read_external(const pb::TensorProto& from, Tensor& to) {
   }
 }
 
-void read_typed(const pb::TensorProto& from, Tensor& to) {
-  to.source = Tensor::Source::Typed;
+std::string typed_elements(const pb::TensorProto& from, Tensor& to) {
+  std::string out;
   switch (to.type) {
-  case kFloat: return append(to.typed, from.float_data(), 4);
-  case kDouble: return append(to.typed, from.double_data(), 8);
-  case kInt64: return append(to.typed, from.int64_data(), 8);
-  case kInt32: return append(to.typed, from.int32_data(), 4);
-  case kUint32: return append(to.typed, from.uint64_data(), 4);
-  case kUint64: return append(to.typed, from.uint64_data(), 8);
+  case kFloat: append(out, from.float_data(), 4); break;
+  case kDouble: append(out, from.double_data(), 8); break;
+  case kInt64: append(out, from.int64_data(), 8); break;
+  case kInt32: append(out, from.int32_data(), 4); break;
+  case kUint32: append(out, from.uint64_data(), 4); break;
+  case kUint64: append(out, from.uint64_data(), 8); break;
   case kInt16:
   case kUint16:
   case kFloat16:
-  case kBfloat16: return append(to.typed, from.int32_data(), 2);
+  case kBfloat16: append(out, from.int32_data(), 2); break;
   case kInt8:
   case kUint8:
-  case kBool: return append(to.typed, from.int32_data(), 1);
+  case kBool: append(out, from.int32_data(), 1); break;
   default: to.defect = "element type " + type_name(to.type) + " is not supported";
   }
+  return out;
 }
 
 Tensor convert(const pb::TensorProto& from) {
@@ -87,7 +88,8 @@ Tensor convert(const pb::TensorProto& from) {
     to.offset = load_unsigned(reference, 8);
     to.length = load_signed(reference + 8, 8);
   } else {
-    read_typed(from, to);
+    to.source = Tensor::Source::Typed;
+    to.typed = bytes_of(typed_elements(from, to));
   }
   return to;
 }

@@ -2,7 +2,10 @@
 // Functions that a model brings along: their values once inlined, and every way in which a call can be wrong.
 #include <gtest/gtest.h>
 
+#include <ctime>
+
 #include "frontend/frontend.h"
+#include "frontend/onnx_reader.h"
 #include "frontend/onnx_writer.h"
 #include "uop/diag.h"
 #include "uop/eval.h"
@@ -174,6 +177,79 @@ TEST(Inline, GrowthIsLimited) {
   EXPECT_EQ(m.error(options), "m.onnx: error TGC-E207: inlining its functions gives more than 1000 nodes");
   options.limits.nodes = 4000;
   EXPECT_EQ(m.error(options), "no error");
+}
+
+TEST(Inline, CallsOfOneNameGetNumberedValues) {
+  Functions m{{{"Odd", {"a"}, {"b"}, {node({"Neg", {"a"}, {"t"}}), node({"Frob", {"t"}, {"b"}, {}, "f"})}}}, {}};
+  m.nodes = {call("Odd", {"x"}, {"p"}, {}, "s"), call("Odd", {"p"}, {"q"}, {}, "s"),
+             call("Odd", {"q"}, {"y"}, {}, "s")};
+  onnx::Model read = onnx::read_model(bytes_of(m.bytes()).bytes);
+  onnx::inline_functions(read, "m.onnx", 100);
+  std::vector<std::string> made;
+  for (const onnx::Node& n : read.nodes) made.push_back(n.outputs[0]);
+  EXPECT_EQ(made, (std::vector<std::string>{"s/t", "p", "s/t'2", "q", "s/t'3", "y"}));
+}
+
+TEST(Inline, ManyCallsOfOneNameTakeLittleTime) {
+  constexpr int kCalls = 8000;
+  FunctionSpec two{"Two", {"a"}, {"b"}, {node({"Neg", {"a"}, {"t"}}), node({"Neg", {"t"}, {"b"}})}};
+  Functions m{{two}, {}};
+  for (int i = 0; i < kCalls; ++i)
+    m.nodes.push_back(call("Two", {i == 0 ? "x" : "v" + std::to_string(i)},
+                           {i + 1 == kCalls ? "y" : "v" + std::to_string(i + 1)}, {}, "s"));
+  onnx::Model read = onnx::read_model(bytes_of(m.bytes()).bytes);
+  const std::clock_t start = std::clock();
+  onnx::inline_functions(read, "m.onnx", 100000);
+  EXPECT_LT(std::clock() - start, 10 * CLOCKS_PER_SEC);
+  ASSERT_EQ(read.nodes.size(), size_t{2} * kCalls);
+  EXPECT_EQ(read.nodes[size_t{2} * kCalls - 2].outputs[0], "s/t'8000");
+}
+
+/// f1 calls f2 calls … Neg, `depth` functions.
+Functions nested(int depth) {
+  Functions m{{}, {call("F1", {"x"}, {"y"}, {}, "c")}};
+  for (int i = 1; i <= depth; ++i)
+    m.functions.push_back(
+        {"F" + std::to_string(i),
+         {"a"},
+         {"b"},
+         {i == depth ? node({"Neg", {"a"}, {"b"}}) : call("F" + std::to_string(i + 1), {"a"}, {"b"}, {}, "c")}});
+  return m;
+}
+
+TEST(Inline, DepthIsLimited) {
+  EXPECT_EQ(nested(256).values(), (Values{1, -2, -3}));
+  const std::string error = nested(257).error();
+  EXPECT_NE(
+      error.find("c/c/c\" (local.F257, opset 1): error TGC-E207: calls of functions are nested more than 256 deep"),
+      std::string::npos)
+      << error;
+}
+
+TEST(Inline, CallsShareTheElementsOfTensors) {
+  std::vector<int64_t> elements(1000);
+  for (size_t i = 0; i < elements.size(); ++i) elements[i] = static_cast<int64_t>(i % 100);
+  FunctionSpec f{
+      "Big", {}, {"b"}, {node({"Constant", {}, {"b"}, {attr_tensor("value", tensor_ints("", {1000}, elements))}})}};
+  Functions m{{f}, {call("Big", {}, {"p"}), call("Big", {}, {"y"})}};
+  onnx::Model read = onnx::read_model(bytes_of(m.bytes()).bytes);
+  onnx::inline_functions(read, "m.onnx", 100);
+  ASSERT_EQ(read.nodes.size(), 2u);
+  const FileBytes &first = read.nodes[0].attributes[0].tensors[0].typed,
+                  &second = read.nodes[1].attributes[0].tensors[0].typed;
+  EXPECT_EQ(first.bytes.size(), 8000u);
+  EXPECT_EQ(first.bytes.data(), second.bytes.data());
+}
+
+TEST(Inline, BytesAreLimited) {
+  const std::string megabyte(1 << 20, 'n');
+  Functions m{{{"Label", {"a"}, {"b"}, {node({"Neg", {"a"}, {"b"}, {attr("text", megabyte)}})}}}, {}};
+  for (int i = 0; i < 600; ++i)
+    m.nodes.push_back(
+        call("Label", {i == 0 ? "x" : "v" + std::to_string(i)}, {i == 599 ? "y" : "v" + std::to_string(i + 1)}));
+  EXPECT_EQ(m.error(),
+            "m.onnx: node \"#511\" (local.Label, opset 1): error TGC-E207: inlining the model's functions "
+            "takes more than 512 MiB\n  note: export the model without local functions, or with shorter names");
 }
 
 TEST(Inline, UnsupportedNodesInsideAreNamed) {

@@ -19,8 +19,8 @@ inline HostTensor read_pb(const std::string& path) {
   FileBytes file = open_bytes(path);
   onnx::Tensor t = onnx::read_tensor(file.bytes);
   HostTensor out = zeros(onnx::dtype_of(t.type), t.dims);
-  const void* from = t.typed.data();
-  size_t size = t.typed.size();
+  const void* from = t.typed.bytes.data();
+  size_t size = t.typed.bytes.size();
   if (t.source == onnx::Tensor::Source::Raw) {
     from = file.bytes.data() + t.offset;
     size = static_cast<size_t>(t.length);

@@ -2,13 +2,16 @@
 // Problem: exporters describe operators by functions that the model brings along, nested and with attributes.
 // Idea: a call is replaced by the function's nodes with names of their own, until no calls are left. Formal names
 // become the call's, other names get the call's name as a prefix; an attribute that stands for one of the function's
-// takes the call's value, else the function's default, else it is absent. Nodes keep the opset of their function.
+// takes the call's value, else the function's default, else it is absent. Nodes keep the opset of their function. Calls
+// multiply what a small file holds, so depth, nodes and bytes are bounded.
 // Source: onnx.proto, FunctionProto. Which wins when a function has the name of an operator is left to runtimes: here
 // the model's function.
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "frontend/onnx/model.h"
 #include "uop/diag.h"
@@ -31,6 +34,33 @@ std::string place_of(const std::string& file, const Model& model, const Node& no
 
 namespace {
 
+constexpr int kMostNested = 256;                 ///< calls within calls
+constexpr size_t kMostBytes = size_t{512} << 20; ///< of what all calls make
+
+size_t size_of(const std::vector<std::string>& texts) {
+  size_t bytes = 0;
+  for (const std::string& text : texts) bytes += sizeof text + text.size();
+  return bytes;
+}
+
+size_t size_of(const Attribute& a);
+
+/// Bytes that a copy takes, about. The elements of tensors are not copied.
+size_t size_of(const Node& node) {
+  size_t bytes = sizeof node + node.name.size() + node.op_type.size() + node.domain.size() + node.overload.size();
+  bytes += size_of(node.inputs) + size_of(node.outputs);
+  for (const Attribute& a : node.attributes) bytes += size_of(a);
+  return bytes;
+}
+
+size_t size_of(const Attribute& a) {
+  size_t bytes = sizeof a + a.name.size() + a.s.size() + a.floats.size() * sizeof(float);
+  bytes += a.ints.size() * sizeof(int64_t) + size_of(a.strings);
+  for (const Tensor& t : a.tensors) bytes += sizeof t + t.name.size() + t.dims.size() * sizeof(int64_t);
+  for (const Node& n : a.nodes) bytes += size_of(n);
+  return bytes;
+}
+
 class Inliner {
 public:
   Inliner(Model& model, const std::string& file, int64_t most_nodes)
@@ -45,7 +75,7 @@ private:
   };
   struct Call {
     const Function* function;
-    int parent;
+    int parent, depth;
   };
   using Names = std::map<std::string, std::string>;
 
@@ -54,6 +84,8 @@ private:
   size_t most_nodes_;
   std::map<std::tuple<std::string, std::string, std::string>, const Function*> functions_;
   std::set<std::string> taken_;
+  std::map<std::string, size_t> copies_; ///< of each name that was taken
+  size_t bytes_ = 0;
   std::vector<Call> calls_;
   std::vector<Pending> pending_; ///< the next one last
   Diagnostics errors_;
@@ -62,7 +94,9 @@ private:
   const Function* function_of(const Node& node) const;
   bool is_open(const Function* function, int call) const;
   bool fits(const Node& node, const Function& function);
-  void expand(const Node& call, const Function& function, int parent);
+  void enter(const Node& call, const Function& function, int parent);
+  void expand(const Node& call, const Function& function);
+  void charge(const Node& call, size_t bytes);
   Names actual_names(const Node& call, const Function& function);
   std::string fresh(const std::string& name);
   void error(const Node& node, std::string message, std::string note = "") {
@@ -102,20 +136,42 @@ bool Inliner::fits(const Node& node, const Function& function) {
   ok &= check(node.outputs.size() <= function.outputs.size(), "has " + std::to_string(node.outputs.size()) +
                                                                   " outputs, the function makes " +
                                                                   std::to_string(function.outputs.size()));
-  for (const Attribute& a : node.attributes) {
-    bool known = std::count(function.attributes.begin(), function.attributes.end(), a.name) > 0 ||
-                 std::any_of(function.defaults.begin(), function.defaults.end(),
-                             [&](const Attribute& d) { return d.name == a.name; });
-    ok &= check(known, "attribute " + a.name + " is not one of the function's attributes");
-  }
+  if (node.attributes.empty()) return ok;
+  std::set<std::string_view> known(function.attributes.begin(), function.attributes.end());
+  for (const Attribute& a : function.defaults) known.insert(a.name);
+  for (const Attribute& a : node.attributes)
+    ok &= check(known.count(a.name) > 0, "attribute " + a.name + " is not one of the function's attributes");
   return ok;
 }
 
-/// `name`, with quotes behind it until no other value has it.
+/// `name`, or `name'2` and so on if other values have it.
 std::string Inliner::fresh(const std::string& name) {
-  std::string unique = name;
-  while (!taken_.insert(unique).second) unique += "'";
-  return unique;
+  if (taken_.insert(name).second) return name;
+  for (size_t& copies = copies_.emplace(name, 1).first->second;;) {
+    std::string unique = name + "'" + std::to_string(++copies);
+    if (taken_.insert(unique).second) return unique;
+  }
+}
+
+void Inliner::charge(const Node& call, size_t bytes) {
+  bytes_ += bytes;
+  if (bytes_ > kMostBytes)
+    throw CompileError(
+        Diagnostic{ErrorCode::E207, place_of(file_, model_, call, 0),
+                   "inlining the model's functions takes more than " + std::to_string(kMostBytes >> 20) + " MiB",
+                   "export the model without local functions, or with shorter names"});
+}
+
+/// Opens the call, whose function's signature every step below walks.
+void Inliner::enter(const Node& call, const Function& function, int parent) {
+  const int depth = parent < 0 ? 1 : calls_[static_cast<size_t>(parent)].depth + 1;
+  if (depth > kMostNested)
+    throw CompileError(Diagnostic{ErrorCode::E207, place_of(file_, model_, call, 0),
+                                  "calls of functions are nested more than " + std::to_string(kMostNested) + " deep",
+                                  "export the model without local functions"});
+  calls_.push_back({&function, parent, depth});
+  charge(call, size_of(function.inputs) + size_of(function.outputs) + size_of(function.attributes) +
+                   function.defaults.size() * sizeof(Attribute));
 }
 
 /// What every name of the function's body is called in the graph. Formal operands that the call leaves out are "".
@@ -131,24 +187,20 @@ Inliner::Names Inliner::actual_names(const Node& call, const Function& function)
   return names;
 }
 
-/// The value of attribute `a` of a node in the body of `function`; false if it is absent.
-bool resolve(Attribute& a, const Node& call, const Function& function) {
-  if (a.reference.empty()) return true;
-  std::string name = a.name, wanted = a.reference;
+using Given = std::map<std::string_view, const Attribute*>;
+
+/// The values of the function's attributes.
+Given given_attributes(const Node& call, const Function& function) {
+  Given given;
   for (const std::vector<Attribute>* source : {&call.attributes, &function.defaults})
-    for (const Attribute& given : *source)
-      if (given.name == wanted) {
-        a = given;
-        a.name = name;
-        return true;
-      }
-  return false;
+    for (const Attribute& a : *source) given.emplace(a.name, &a);
+  return given;
 }
 
-void Inliner::expand(const Node& call, const Function& function, int parent) {
-  calls_.push_back({&function, parent});
+void Inliner::expand(const Node& call, const Function& function) {
   const int self = static_cast<int>(calls_.size()) - 1;
   const Names names = actual_names(call, function);
+  const Given given = given_attributes(call, function);
   auto actual = [&](const std::string& name) {
     auto found = names.find(name);
     return found == names.end() ? call.name + "/" + name : found->second; // made by no node: reported later
@@ -168,7 +220,15 @@ void Inliner::expand(const Node& call, const Function& function, int parent) {
     n.name = call.name + "/" + (n.name.empty() ? "#" + std::to_string(i) : n.name);
     for (std::string& in : n.inputs) in = actual(in);
     for (std::string& out : n.outputs) out = actual(out);
-    std::erase_if(n.attributes, [&](Attribute& a) { return !resolve(a, call, function); });
+    std::erase_if(n.attributes, [&](const Attribute& a) { return !a.reference.empty() && !given.count(a.reference); });
+    for (Attribute& a : n.attributes) {
+      if (a.reference.empty()) continue;
+      const Attribute& value = *given.at(a.reference);
+      charge(call, size_of(value));
+      const std::string name = std::exchange(a, value).name;
+      a.name = name;
+    }
+    charge(call, size_of(n));
     auto opset = function.opsets.find(n.domain);
     if (opset != function.opsets.end()) n.opset = opset->second;
     pending_.push_back({std::move(n), self});
@@ -196,7 +256,8 @@ void Inliner::run() {
     } else if (is_open(function, next.call)) {
       error(next.node, "the function calls itself");
     } else if (fits(next.node, *function)) {
-      expand(next.node, *function, next.call);
+      enter(next.node, *function, next.call);
+      expand(next.node, *function);
     }
     if (placed.size() + pending_.size() > most_nodes_ || calls_.size() > most_nodes_)
       throw CompileError(Diagnostic{ErrorCode::E207, file_,

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "frontend/bytes.h"
+
 // An ONNX model as plain data, free of protobuf: what the reader produces and the importer consumes. Names follow
 // onnx.proto; nothing is checked here beyond what the wire format says.
 namespace tgc::onnx {
@@ -44,7 +46,7 @@ struct Tensor {
   Source source = Source::Typed;
   uint64_t offset = 0;
   int64_t length = 0;
-  std::string typed;
+  FileBytes typed; ///< shared by copies of the tensor
   std::string location;
   std::string defect; ///< why its data cannot be used (strings, bad external fields), else empty
 };
@@ -113,9 +115,10 @@ std::string full_op(const Node& node);
 std::string place_of(const std::string& file, const Model& model, const Node& node, size_t index);
 
 /// Replaces every node that calls one of the model's functions by the function's nodes, functions within functions too.
-/// Inner names become `call/name`. A function takes precedence over an operator of the same domain and name.
-/// errors: CompileError E204 for a function that calls itself or whose call does not fit it, all of them; E207 when
-/// more than `most_nodes` nodes result.
+/// Inner names become `call/name`, or `call/name'2` if that is taken. A function takes precedence over an operator of
+/// the same domain and name. errors: CompileError E204 for a function that calls itself or whose call does not fit it,
+/// all of them; E207 when more than `most_nodes` nodes result, calls nest deeper than 256, or the nodes take more than
+/// 512 MiB.
 void inline_functions(Model& model, const std::string& file, int64_t most_nodes);
 
 } // namespace tgc::onnx

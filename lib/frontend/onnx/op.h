@@ -18,7 +18,7 @@ namespace tgc::onnx {
 /// What an import that starts again need not do again.
 struct WeightCache {
   std::map<std::string, FileBytes> opened;                        ///< external files, by location
-  std::map<std::pair<const std::byte*, size_t>, uint64_t> hashes; ///< of ranges of these and of the model's file
+  std::map<std::pair<const std::byte*, size_t>, uint64_t> hashes; ///< of ranges of these and of the model
 };
 /// Where the model's bytes and weights come from and go to.
 struct Weights {

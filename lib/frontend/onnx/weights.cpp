@@ -98,7 +98,7 @@ FileBytes external_bytes(Weights& weights, const Tensor& t) {
 FileBytes tensor_bytes(Weights& weights, const Tensor& t) {
   switch (t.source) {
   case Tensor::Source::Raw: return weights.file.range(t.offset, static_cast<uint64_t>(t.length));
-  case Tensor::Source::Typed: return bytes_of(t.typed);
+  case Tensor::Source::Typed: return t.typed;
   case Tensor::Source::External: return external_bytes(weights, t);
   }
   return {};
@@ -133,7 +133,6 @@ Ref constant(Weights& weights, const Tensor& t) {
     tensor::fail(ErrorCode::E204, "tensor \"" + t.name + "\" of type " + type_name(t.type) + " and shape " +
                                       shape_text(tensor::index_dims(*weights.module->ctx, t.dims)) + " needs " +
                                       std::to_string(size) + " bytes, has " + std::to_string(data.bytes.size()));
-  if (data.path.empty()) return add_constant(*weights.module, t.name, {dtype, t.dims, data});
   uint64_t& hash = weights.cache->hashes[{data.bytes.data(), data.bytes.size()}];
   Ref value = add_constant(*weights.module, t.name, {dtype, t.dims, data, hash});
   if (value->is(Ops::Weight)) hash = weights.module->weights.at(value->s(Attr::Key)).hash;
