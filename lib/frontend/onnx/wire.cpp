@@ -69,7 +69,7 @@ class Scanner {
 public:
   explicit Scanner(std::span<const std::byte> bytes) : bytes_(bytes) {}
   /// Appends the message in [begin, end) to `out`.
-  void message(Kind kind, size_t begin, size_t end, std::string& out, int depth = 0);
+  void message(Kind kind, size_t begin, size_t end, std::string& out);
   /// The next field from where the last one ended, with its contents if it is length-delimited; nothing at the end.
   struct Field {
     uint32_t number;
@@ -81,10 +81,11 @@ public:
 private:
   std::span<const std::byte> bytes_;
   size_t at_ = 0;
+  int depth_ = 0; ///< of the message being read
 
   uint64_t varint(size_t end);
   size_t take(size_t end, uint64_t length, size_t field);
-  void length_delimited(Kind kind, uint32_t field, size_t end, std::string& out, int depth);
+  void length_delimited(Kind kind, uint32_t field, size_t end, std::string& out);
   void copy(std::string& out, size_t begin, size_t end) {
     out.append(reinterpret_cast<const char*>(bytes_.data()) + begin, end - begin);
   }
@@ -112,7 +113,7 @@ size_t Scanner::take(size_t end, uint64_t length, size_t field) {
   return begin;
 }
 
-void Scanner::length_delimited(Kind kind, uint32_t field, size_t end, std::string& out, int depth) {
+void Scanner::length_delimited(Kind kind, uint32_t field, size_t end, std::string& out) {
   size_t start = at_;
   uint64_t length = varint(end);
   size_t begin = take(end, length, start);
@@ -132,14 +133,16 @@ void Scanner::length_delimited(Kind kind, uint32_t field, size_t end, std::strin
   }
   size_t after = at_;
   std::string body;
-  message(child, begin, after, body, depth + 1);
+  ++depth_;
+  message(child, begin, after, body);
+  --depth_;
   at_ = after;
   put_varint(out, body.size());
   out += body;
 }
 
-void Scanner::message(Kind kind, size_t begin, size_t end, std::string& out, int depth) {
-  if (depth > kMaxDepth)
+void Scanner::message(Kind kind, size_t begin, size_t end, std::string& out) {
+  if (depth_ > kMaxDepth)
     throw CompileError(Diagnostic{.code = ErrorCode::E207,
                                   .where = "",
                                   .message = "messages are nested deeper than " + std::to_string(kMaxDepth) + " levels",
@@ -154,7 +157,7 @@ void Scanner::message(Kind kind, size_t begin, size_t end, std::string& out, int
     case 0: varint(end); break;
     case 1: take(end, 8, start); break;
     case 5: take(end, 4, start); break;
-    case 2: length_delimited(kind, field, end, out, depth); continue;
+    case 2: length_delimited(kind, field, end, out); continue;
     default: malformed(start, "wire type " + std::to_string(tag & 7));
     }
     copy(out, start, at_);
