@@ -31,6 +31,13 @@ void accumulate(Poly& sum, const std::vector<Ref>& monomial, int64_t coefficient
   if (slot == 0) sum.erase(monomial);
 }
 
+/// Adds -coefficient * monomial.
+void deduct(Poly& sum, const std::vector<Ref>& monomial, int64_t coefficient) {
+  int64_t& slot = sum[monomial];
+  if (__builtin_sub_overflow(slot, coefficient, &slot)) dim_overflow();
+  if (slot == 0) sum.erase(monomial);
+}
+
 /// Text can hold dims that no model has; these bounds keep their polynomials small.
 constexpr size_t kMaxTerms = 1024;
 constexpr int kMaxDimNodes = 4096;
@@ -62,8 +69,8 @@ Poly to_poly(Ref dim, int& budget) {
   if (dim->is(Ops::Mul)) return multiply(to_poly(dim->src[0], budget), to_poly(dim->src[1], budget));
   if (dim->is(Ops::Add) || dim->is(Ops::Sub)) {
     Poly sum = to_poly(dim->src[0], budget);
-    int64_t sign = dim->is(Ops::Add) ? 1 : -1;
-    for (const auto& [m, c] : to_poly(dim->src[1], budget)) accumulate(sum, m, sign * c);
+    const auto combine = dim->is(Ops::Add) ? accumulate : deduct;
+    for (const auto& [m, c] : to_poly(dim->src[1], budget)) combine(sum, m, c);
     return sum;
   }
   return Poly{{{dim}, 1}};
@@ -93,7 +100,8 @@ Ref from_poly(Context& ctx, const Poly& poly) {
 std::optional<Poly> divide(const Poly& poly, const std::vector<Ref>& atoms, int64_t coefficient) {
   Poly out;
   for (const auto& [monomial, c] : poly) {
-    if (c % coefficient != 0 || monomial.size() < atoms.size()) return std::nullopt;
+    const bool overflows = c == INT64_MIN && coefficient == -1;
+    if (overflows || c % coefficient != 0 || monomial.size() < atoms.size()) return std::nullopt;
     std::vector<Ref> rest = monomial;
     for (Ref atom : atoms) {
       auto at = std::find(rest.begin(), rest.end(), atom);
@@ -289,7 +297,7 @@ Ref dim_add(Ref a, Ref b) {
 
 Ref dim_sub(Ref a, Ref b) {
   Poly sum = to_poly(a);
-  for (const auto& [m, c] : to_poly(b)) accumulate(sum, m, -c);
+  for (const auto& [m, c] : to_poly(b)) deduct(sum, m, c);
   return from_poly(*a->ctx, sum);
 }
 
@@ -304,9 +312,11 @@ int64_t floor_quotient(int64_t a, int64_t d) { return a / d - (a % d < 0 ? 1 : 0
 Poly take_quotient(Poly& x, int64_t d) {
   Poly quotient, rest;
   for (const auto& [monomial, c] : x) {
-    const int64_t whole = monomial.empty() ? floor_quotient(c, d) : c % d == 0 ? c / d : 0;
+    const bool divides = monomial.empty() || c % d == 0;
+    const int64_t left = !divides ? c : c % d < 0 ? c % d + d : c % d;
+    const int64_t whole = divides ? floor_quotient(c, d) : 0;
     if (whole != 0) quotient[monomial] = whole;
-    if (c != d * whole) rest[monomial] = c - d * whole;
+    if (left != 0) rest[monomial] = left;
   }
   x = rest;
   return quotient;

@@ -113,6 +113,19 @@ TEST(UOp, DimDivisionsAreExact) {
     }
 }
 
+TEST(UOp, DimArithmeticOfTheLeastInteger) {
+  Context ctx;
+  const Ref n = ctx.var("n", 1, 64), least = ctx.index(INT64_MIN), minus = ctx.index(-1);
+  EXPECT_EQ(dim_int(dim_sub(minus, least)), INT64_MAX);
+  EXPECT_EQ(dim_int(dim_sub(least, least)), 0);
+  EXPECT_THROW(dim_sub(n, least), CompileError);
+  EXPECT_THROW(dim_add(ctx.make(Ops::Sub, DType::Index, {n, least}), n), CompileError);
+  EXPECT_TRUE(dim_floordiv(least, minus)->is(Ops::FloorDiv));
+  EXPECT_TRUE(dim_floordiv(dim_mul(n, least), dim_mul(n, minus))->is(Ops::FloorDiv));
+  EXPECT_EQ(dim_int(dim_floordiv(least, ctx.index(3))), -3074457345618258603);
+  EXPECT_EQ(dim_int(dim_floordiv(least, ctx.index(2))), INT64_MIN / 2);
+}
+
 TEST(UOp, DimsAreSpeltOut) {
   Context ctx;
   const Ref n = ctx.var("n", 1, 64), m = ctx.var("m", 1, 64), two = ctx.index(2);
