@@ -222,8 +222,15 @@ Known Evaluator::convert(Ref x, const Element& from) {
 }
 
 Known Evaluator::compare(Ops op, Ref a, Ref b) {
-  Ref difference = dim_sub(a, b);
-  int64_t lo = difference->lo, hi = difference->hi;
+  int64_t lo = 0, hi = 0;
+  if (a->hi < b->lo || a->lo > b->hi) {
+    lo = hi = a->hi < b->lo ? -1 : 1;
+  } else if (a != b) {
+    if (std::min(a->lo, b->lo) == INT64_MIN) return std::nullopt; // it has no negation
+    Ref difference = dim_sub(a, b);
+    lo = difference->lo;
+    hi = difference->hi;
+  }
   switch (op) {
   case Ops::Lt: return hi < 0 || lo >= 0 ? boolean(hi < 0) : std::nullopt;
   case Ops::Le: return hi <= 0 || lo > 0 ? boolean(hi <= 0) : std::nullopt;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <functional>
 
+#include "frontend/elements.h"
 #include "frontend/graph.h"
 #include "frontend/nn.h"
 #include "uop/diag.h"
@@ -38,6 +39,21 @@ TEST(Tensor, SumOfHalfAccumulatesInSingle) {
   Graph g;
   Ref ones = full(g.ctx(), index_dims(g.ctx(), {4096}), DType::F16, 1);
   EXPECT_EQ(values_of(g.run(sum(ones, {0}, false))), Values{4096}); // in f16 it would stop at 2048
+}
+
+TEST(Tensor, ComparisonsWithTheLeastIntegerAreKnown) {
+  Module module;
+  Context& ctx = *module.ctx;
+  const Ref n = ctx.make(Ops::Cast, DType::I64, {ctx.var("n", 1, 64)});
+  const Ref least = ctx.constant_int(DType::I64, INT64_MIN);
+  const auto known = [&](Ops op, Ref a, Ref b) {
+    return dim_int(known_elements(module, ctx.make(op, DType::Bool, {a, b})).value().at(0).index);
+  };
+  EXPECT_EQ(known(Ops::Lt, n, least), 0);
+  EXPECT_EQ(known(Ops::Le, least, n), 1);
+  EXPECT_EQ(known(Ops::Eq, n, least), 0);
+  EXPECT_EQ(known(Ops::Lt, least, ctx.constant_int(DType::I64, 5)), 1);
+  EXPECT_EQ(known(Ops::Eq, least, least), 1);
 }
 
 /// Element (o, k) of windows is x[o*stride + k*dilation], for every small shape.
