@@ -11,8 +11,14 @@ static const char* text_of(const tgrt_context* c, tgrt_text text) { return c->mo
 
 /* ---- variables --------------------------------------------------------------------------------------------------- */
 
-/* "batch = 3 (dim 0 of input \"x\")", cut at the end of `text`. */
-static void var_text(const tgrt_context* c, int64_t var, char* text, size_t text_bytes) {
+struct side {
+  char text[160];
+};
+
+/* "batch = 3 (dim 0 of input \"x\")", cut at the end of the text. */
+static void var_text(const tgrt_context* c, int64_t var, struct side* side) {
+  char* text = side->text;
+  const size_t text_bytes = sizeof side->text;
   const tgrt_model* m = c->model;
   const char* name = text_of(c, m->vars[var].name);
   const long long value = c->vars[var];
@@ -38,10 +44,10 @@ static int bind_vars(tgrt_context* c, tgrt_error* error) {
       if (given == TGRT_UNSET || var < 0) continue;
       if (c->vars[var] == TGRT_UNSET) c->vars[var] = given;
       if (c->vars[var] == given) continue;
-      char known[160];
-      var_text(c, var, known, sizeof known);
+      struct side known;
+      var_text(c, var, &known);
       return tgrt_fail(error, TGRT_E_SHAPE, "input \"%s\": dim %u is %lld, but %s", text_of(c, t->name), axis,
-                       (long long)given, known);
+                       (long long)given, known.text);
     }
   }
   return 0;
@@ -61,6 +67,7 @@ static void solve_vars(tgrt_context* c) {
       int64_t factor = 1, value;
       const int64_t var = left_known ? tgrt_scaled_var(m, check->right, &factor) : tgrt_bare_var(m, check->left);
       if (var < 0 || tgrt_eval(m, left_known ? check->left : check->right, c->vars, &value)) continue;
+      if (value / factor == TGRT_UNSET) continue; /* no dim has this value */
       c->vars[var] = value / factor;
       again = 1;
     }
@@ -96,12 +103,14 @@ static int check_bounds(const tgrt_context* c, tgrt_error* error) {
 }
 
 /* One side of a check: a variable, or a value and the variables it is made of. */
-static void side_text(const tgrt_context* c, tgrt_expr expr, int64_t value, char* text, size_t text_bytes) {
+static void side_text(const tgrt_context* c, tgrt_expr expr, int64_t value, struct side* side) {
   const int64_t var = tgrt_bare_var(c->model, expr);
   if (var >= 0) {
-    var_text(c, var, text, text_bytes);
+    var_text(c, var, side);
     return;
   }
+  char* text = side->text;
+  const size_t text_bytes = sizeof side->text;
   int used = snprintf(text, text_bytes, "%lld", (long long)value);
   const int64_t* at = c->model->words + expr;
   const char* separator = " (for ";
@@ -117,19 +126,19 @@ static void side_text(const tgrt_context* c, tgrt_expr expr, int64_t value, char
 
 static int fail_check(const tgrt_context* c, const struct tgrt_plan_check* check, const int64_t sides[2],
                       tgrt_error* error) {
-  char left[160], right[160];
+  struct side left, right;
   const char* why = text_of(c, check->text);
   int64_t factor = 1;
-  side_text(c, check->left, sides[0], left, sizeof left);
-  side_text(c, check->right, sides[1], right, sizeof right);
+  side_text(c, check->left, sides[0], &left);
+  side_text(c, check->right, sides[1], &right);
   if (check->relation == TGRT_CHECK_AT_MOST) {
     if (tgrt_is_constant(c->model, check->left, &factor))
-      return tgrt_fail(error, TGRT_E_CHECK, "%s must be at least %s: %s", right, left, why);
-    return tgrt_fail(error, TGRT_E_CHECK, "%s must be at most %s: %s", left, right, why);
+      return tgrt_fail(error, TGRT_E_CHECK, "%s must be at least %s: %s", right.text, left.text, why);
+    return tgrt_fail(error, TGRT_E_CHECK, "%s must be at most %s: %s", left.text, right.text, why);
   }
   if (tgrt_scaled_var(c->model, check->right, &factor) >= 0 && factor > 1)
-    return tgrt_fail(error, TGRT_E_CHECK, "%s must be a multiple of %lld: %s", left, (long long)factor, why);
-  return tgrt_fail(error, TGRT_E_CHECK, "%s must equal %s: %s", left, right, why);
+    return tgrt_fail(error, TGRT_E_CHECK, "%s must be a multiple of %lld: %s", left.text, (long long)factor, why);
+  return tgrt_fail(error, TGRT_E_CHECK, "%s must equal %s: %s", left.text, right.text, why);
 }
 
 static int evaluate_checks(const tgrt_context* c, tgrt_error* error) {

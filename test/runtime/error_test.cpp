@@ -306,6 +306,27 @@ TEST(RunError, ChecksAndOverflow) {
   EXPECT_EQ(tgrt_run(context.get(), nullptr), TGRT_E_OVERFLOW); // the error struct is optional
 }
 
+TEST(RunError, AnEqualityMayGiveNoValue) {
+  Context ctx;
+  const Ref n = ctx.var("N", 0, 9), m = ctx.var("M", 1, 9);
+  const Ref least = n * ctx.index(-(int64_t{1} << 40)) * ctx.index(int64_t{1} << 23); // of 64 bits, for N = 1
+  BundleContents c;
+  c.vars = {{"N", 0, 9}, {"M", 1, 9}};
+  c.inputs = {{"a", DType::F32, {n}}};
+  c.outputs = {{"y", DType::F32, {m}}};
+  const std::string path = temp_folder() + "/least.bundle";
+  for (const auto& [left, right] : {std::pair{m, least}, std::pair{least, m}}) {
+    c.checks = {{left, right, true, "never"}};
+    write_bundle(c, path);
+    const Model model = load(path);
+    const RunContext context = new_context(model);
+    tgrt_error error{};
+    tgrt_set_var(context.get(), "N", 1, nullptr);
+    EXPECT_EQ(tgrt_prepare(context.get(), &error), TGRT_E_UNSET);
+    EXPECT_EQ(std::string(error.text).substr(0, 36), "TGR-E303: dim M (1..9) has no value.");
+  }
+}
+
 /// Inputs a [A], b [B], c [C], d [D], p [P] with A = B, C a multiple of 4, D = A + P and 7 <= C.
 BundleContents demanding(Context& ctx) {
   BundleContents c;
