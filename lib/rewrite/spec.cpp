@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "rewrite/node_map.h"
 #include "rewrite/node_text.h"
@@ -67,6 +68,26 @@ Ref effects_only(Match& m) {
   return yes_if(std::all_of(m.root()->src.begin(), m.root()->src.end(), effect), m);
 }
 
+/// A whole tensor is stored to a param; whether inputs were not valid is one bool.
+Ref tensor_store(Match& m) {
+  const Ref param = m[X];
+  return yes_if(param->is(Ops::Param) && (!is_trap(param) || (param->dtype == DType::Bool && param->rank() == 0)), m);
+}
+
+/// An output is stored once, and no value reads it.
+Ref tensor_sink(Match& m) {
+  if (!effects_only(m)) return {};
+  NodeMap<bool> stored;
+  for (Ref effect : m.root()->src)
+    if (effect->is(Ops::Store) && std::exchange(stored[effect->src[0]], true)) return {};
+  for (Ref node : toposort(m.root())) {
+    if (node->is(Ops::Call) || node->is(Ops::After)) continue;
+    for (size_t i = node->is(Ops::Store) ? 1 : 0; i < node->src.size(); ++i)
+      if (is_trap(node->src[i]) || stored.find(node->src[i])) return {};
+  }
+  return m.root();
+}
+
 const PatternMatcher& tensor_rules() {
   static const PatternMatcher rules(
       "spec-tensor",
@@ -76,11 +97,11 @@ const PatternMatcher& tensor_rules() {
           {"elementwise", elementwise(), equal_shapes},
           {"reduce", op(Ops::Reduce, {any()}), [](Match& m) { return yes_if(m.root()->has(Attr::Axes), m); }},
           {"gather", op_any_sources({Ops::Gather}), yes},
-          {"store", op(Ops::Store, {X, any()}), [](Match& m) { return yes_if(m[X]->is(Ops::Param), m); }},
+          {"store", op(Ops::Store, {X, any()}), tensor_store},
           {"call", op_any_sources({Ops::Call}), [](Match& m) { return yes_if(m.root()->src[0]->is(Ops::Func), m); }},
           {"control", op_any_sources({Ops::Tuple, Ops::Get, Ops::After}), yes},
           {"check", op_any_sources({Ops::Check}), dim_check},
-          {"sink", op_any_sources({Ops::Sink}), effects_only},
+          {"sink", op_any_sources({Ops::Sink}), tensor_sink},
           {"func", op_any_sources({Ops::Func}), func_of_sink},
       });
   return rules;
@@ -239,7 +260,8 @@ const PatternMatcher& linear_rules() {
 
 std::span<const Spec> specs() {
   static const std::array<Spec, 5> all = {{
-      {"tensor", tensor_rules(), "tensor graph: movement, elementwise over equal shapes, reductions over axes"},
+      {"tensor", tensor_rules(),
+       "tensor graph: movement, elementwise over equal shapes, reductions over axes; each output stored once, unread"},
       {"plan", plan_rules(), "scheduled module: a linear of calls of kernels on params, weights and global buffers"},
       {"kernel", kernel_rules(), "one kernel over ranges: loads, stores, reductions over ranges, stages"},
       {"lowered", lowered_rules(), "one kernel without stages, in ops that the target has"},

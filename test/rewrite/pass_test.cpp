@@ -128,6 +128,25 @@ TEST_F(Specs, TensorGraph) {
   EXPECT_FALSE(legal(func(Ops::Linear, {store}), "tensor"));
 }
 
+TEST_F(Specs, TensorOutputsAreStoredOnceAndUnread) {
+  const Ref x = param(0, {n}), y = param(1, {n}), z = param(2, {n});
+  const auto store = [&](Ref to, Ref value) { return ctx.make(Ops::Store, DType::Void, {to, value}); };
+  EXPECT_TRUE(legal(func(Ops::Sink, {store(y, x), store(z, x)}), "tensor"));
+  EXPECT_FALSE(legal(func(Ops::Sink, {store(y, x), store(y, x + x)}), "tensor"));
+  EXPECT_FALSE(legal(func(Ops::Sink, {store(y, x), store(z, y)}), "tensor"));
+  EXPECT_FALSE(legal(func(Ops::Sink, {store(y, y + x)}), "tensor"));
+  const auto trap = [&](DType type, std::vector<Ref> dims) {
+    return ctx.make(Ops::Param, type, dims, {{Attr::Slot, int64_t{3}}, {Attr::Space, std::string("trap")}});
+  };
+  const Ref bad = ctx.constant_int(DType::Bool, 1), flag = trap(DType::Bool, {});
+  EXPECT_TRUE(legal(func(Ops::Sink, {store(y, x), store(flag, bad)}), "tensor"));
+  EXPECT_FALSE(
+      legal(func(Ops::Sink, {store(y, x), store(trap(DType::F32, {}), ctx.constant(DType::F32, 1))}), "tensor"));
+  EXPECT_FALSE(legal(func(Ops::Sink, {store(y, x), store(trap(DType::F32, {n}), x)}), "tensor"));
+  const Ref output = ctx.make(Ops::Param, DType::Bool, Refs(), {{Attr::Slot, int64_t{4}}});
+  EXPECT_FALSE(legal(func(Ops::Sink, {store(output, flag)}), "tensor"));
+}
+
 TEST_F(Specs, KernelAndLowered) {
   const Ref x = param(0, {n}), y = param(1, {n}), i = ctx.range(n, 0);
   const Ref load = ctx.make(Ops::Load, DType::F32, {x, i});
