@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Runs the ONNX backend tests against the scoreboard:  scripts/onnx_suite.sh BUILD [options of tgc-onnx-suite]
-# The tests are, whichever is there first: $TGC_ONNX_TESTS (a folder or a .tar.xz), the archive
-# ../shared/data/onnx-backend-tests.tar.xz beside this clone, Debian's libonnx-testdata. Exits 77 when there are none.
+# The tests are, whichever is there first: $TGC_ONNX_TESTS (a folder or a .tar.xz), onnx-backend-tests.tar.xz in a folder
+# shared/data beside the checkout, Debian's libonnx-testdata. Exits 77 when there are none.
 set -euo pipefail
 source_dir=$(cd "$(dirname "$0")/.." && pwd)
 build=$(cd "$1" && pwd)
