@@ -90,6 +90,17 @@ TEST(Text, ConstantsAreExact) {
       round_trips(c.make(Ops::Not, t, {c.constant_int(t, v)}));
 }
 
+/// Adds every elementwise op of one or two operands of one type.
+void elementwise_of_each(Ref n, std::vector<Ref>& out) {
+  for (int o = 0; o < kNumOps; ++o) {
+    const Ops op = static_cast<Ops>(o);
+    const bool plain =
+        info(op).cls == OpClass::Unary || info(op).cls == OpClass::Binary || info(op).cls == OpClass::Compare;
+    if (plain && info(op).max_src == 1 && op != Ops::Cast && op != Ops::Bitcast) out.push_back(unary(op, n));
+    if (plain && info(op).max_src == 2) out.push_back(binary(op, n, n));
+  }
+}
+
 // One node of every op, so that no op is without a text form.
 std::vector<Ref> one_of_each(Context& c) {
   const auto str = [](const char* s) { return std::string(s); };
@@ -144,13 +155,7 @@ std::vector<Ref> one_of_each(Context& c) {
       c.make(Ops::Check, DType::Void, {c.make(Ops::Eq, DType::Bool, {c.var("n", 1, 9), i2})},
              {{Attr::Why, str("x \"y\"")}, {Attr::Sites, std::vector<int64_t>{0, 1}}}),
       c.make(Ops::Linear, DType::Void, {r, store, c.make(Ops::End, DType::Void, {r})})};
-  for (int o = 0; o < kNumOps; ++o) {
-    const Ops op = static_cast<Ops>(o);
-    const bool plain =
-        info(op).cls == OpClass::Unary || info(op).cls == OpClass::Binary || info(op).cls == OpClass::Compare;
-    if (plain && info(op).max_src == 1 && op != Ops::Cast && op != Ops::Bitcast) out.push_back(unary(op, n));
-    if (plain && info(op).max_src == 2) out.push_back(binary(op, n, n));
-  }
+  elementwise_of_each(n, out);
   return out;
 }
 
