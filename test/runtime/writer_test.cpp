@@ -77,6 +77,26 @@ TEST(BundleWriter, RefusesExpressionsTheRuntimeLacks) {
   EXPECT_THROW(write_bundle(c, temp_folder() + "/x.bundle"), InternalError);
 }
 
+TEST(BundleWriter, EqualWeightsAreStoredOnce) {
+  const std::vector<float> large(100, 2.5f), other(100, 3.5f);
+  BundleContents c;
+  c.weights = {{"a", inline_weight(large), 400},
+               {"b", inline_weight(other), 400}, // of one size and hash, but not equal
+               {"c", inline_weight(large), 400},
+               {"empty", inline_weight({}), 0},
+               {"d", inline_weight({1.5f}), 4}};
+  EXPECT_EQ(place_weights(c), (std::vector<uint64_t>{0, 448, 0, 896, 896}));
+  const std::string path = temp_folder() + "/equal.bundle";
+  write_bundle(c, path);
+  const Model model = load(path);
+  ASSERT_TRUE(model);
+  size_t bytes = 0;
+  const char* data = static_cast<const char*>(tgrt_section_data(model.get(), TGRT_SECTION_WEIGHTS, &bytes));
+  ASSERT_EQ(bytes, 896u + 4);
+  EXPECT_EQ(std::memcmp(data, large.data(), 400), 0);
+  EXPECT_EQ(std::memcmp(data + 448, other.data(), 400), 0);
+}
+
 TEST(BundleWriter, WeightsOfEveryKind) {
   const std::string file = temp_folder() + "/weights.bin";
   write_file(file, "0123456789abcdef");

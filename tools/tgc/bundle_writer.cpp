@@ -11,7 +11,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "runtime/tgrt_bundle.h"
@@ -169,6 +171,7 @@ public:
     if (contents.weights.empty()) return;
     SectionWriter out = begin();
     for (size_t i = 0; i < offsets.size(); ++i) {
+      if (offsets[i] < out.size()) continue; // written: an equal one came before
       out.pad_to(offsets[i]);
       add_weight(out, contents.weights[i]);
     }
@@ -222,17 +225,35 @@ void set_features(tgrt_header& header, const std::vector<std::string>& features)
   }
 }
 
+/// Whether two weights of one size and hash have the same bytes; false when that would need a file to be read.
+bool same_bytes(const BundleContents::Weight& a, const BundleContents::Weight& b) {
+  const WeightData &x = a.data, &y = b.data;
+  if (x.kind == WeightData::Kind::Mapped && y.kind == x.kind && x.file == y.file && x.offset == y.offset) return true;
+  return x.data && y.data && (x.data == y.data || std::memcmp(x.data, y.data, x.length) == 0);
+}
+
+} // namespace
+
 std::vector<uint64_t> place_weights(const BundleContents& contents) {
+  using Likeness = std::tuple<uint64_t, uint64_t, uint64_t>; // whole bytes, bytes given, hash
+  std::map<Likeness, std::vector<size_t>> placed;
   std::vector<uint64_t> offsets;
   uint64_t next = 0;
-  for (const auto& weight : contents.weights) {
+  for (size_t i = 0; i < contents.weights.size(); ++i) {
+    const auto& weight = contents.weights[i];
+    std::vector<size_t>& alike = placed[{weight.bytes, weight.data.length, weight.data.hash}];
+    const auto same = std::find_if(alike.begin(), alike.end(),
+                                   [&](size_t other) { return same_bytes(contents.weights[other], weight); });
+    if (same != alike.end()) {
+      offsets.push_back(offsets[*same]);
+      continue;
+    }
+    alike.push_back(i);
     offsets.push_back(next);
     next += (weight.bytes + TGRT_DATA_ALIGN - 1) / TGRT_DATA_ALIGN * TGRT_DATA_ALIGN;
   }
   return offsets;
 }
-
-} // namespace
 
 void write_bundle(const BundleContents& contents, const std::string& path) {
   CodeImage code;

@@ -77,8 +77,11 @@ struct BundleContents {
   std::string tests;                                     ///< optional section: sample data
 };
 
+/// Where each of the weights lies in its section; equal ones lie at one place.
+std::vector<uint64_t> place_weights(const BundleContents& contents);
+
 /// Writes the bundle to `path`, or leaves whatever was there (OutputFile, boundary.h). The bytes are a function of
-/// `contents` alone. Weights are streamed.
+/// `contents` alone. Weights are streamed, equal ones stored once.
 /// errors: CompileError TGC-E502 (cannot write), E501 (a mapped weight cannot be read), E403 (code with relocations,
 /// imports, writable data or TLS, or without one of the kernels), E401 (a feature without a run-time check);
 /// InternalError for inconsistent contents.

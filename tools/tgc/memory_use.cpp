@@ -46,7 +46,10 @@ int64_t live_bytes(const BundleContents& contents) {
 
 MemoryUse memory_use(const BundleContents& contents) {
   MemoryUse use;
-  for (const auto& weight : contents.weights) use.weights += static_cast<int64_t>(weight.bytes);
+  std::map<uint64_t, uint64_t> stored; // bytes by place
+  const std::vector<uint64_t> places = place_weights(contents);
+  for (size_t i = 0; i < places.size(); ++i) stored[places[i]] = std::max(stored[places[i]], contents.weights[i].bytes);
+  for (const auto& [place, bytes] : stored) use.weights += static_cast<int64_t>(bytes);
   std::map<int, int64_t> slots;
   for (const auto& buffer : contents.buffers) {
     int64_t& slot = slots[buffer.slot];
