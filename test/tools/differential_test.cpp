@@ -13,9 +13,9 @@
 #include <cstring>
 #include <filesystem>
 
-#include "runtime/tgrt.h"
 #include "testing.h"
 #include "tgc/pipeline.h"
+#include "tgc/run_bundle.h"
 #include "tools/random_graph.h"
 
 using namespace tgc;
@@ -79,45 +79,6 @@ std::string compare(const std::vector<HostTensor>& want, const std::vector<HostT
   return "";
 }
 
-struct Free {
-  void operator()(tgrt_model* m) const { tgrt_free_model(m); }
-  void operator()(tgrt_context* c) const { tgrt_free_context(c); }
-};
-
-/// Runs the bundle under the guard, which sees writes outside of buffers.
-std::vector<HostTensor> run_bundle(const std::string& path, const GraphCase& c, const std::vector<HostTensor>& like) {
-  tgrt_error error{};
-  const auto check = [&](int code) {
-    if (code != 0) throw std::runtime_error(error.text);
-  };
-  tgrt_model* model = nullptr;
-  tgrt_context* context = nullptr;
-  check(tgrt_load_file(path.c_str(), nullptr, &model, &error));
-  const std::unique_ptr<tgrt_model, Free> owned(model);
-  tgrt_context_options options{};
-  options.struct_size = sizeof options;
-  options.flags = TGRT_CONTEXT_GUARD;
-  options.threads = 2;
-  check(tgrt_create_context(model, &options, &context, &error));
-  const std::unique_ptr<tgrt_context, Free> owned_context(context);
-  for (const auto& [name, value] : c.vars)
-    tgrt_set_var(context, name.c_str(), value, nullptr); // unless simplified away
-  for (uint32_t i = 0; i < c.inputs.size(); ++i) {
-    const HostTensor& t = c.inputs[i];
-    check(tgrt_set_shape(context, i, t.shape.data(), static_cast<uint32_t>(t.shape.size()), &error));
-    check(tgrt_bind_input(context, i, t.data.data(), t.data.size(), &error));
-  }
-  check(tgrt_run(context, &error));
-  std::vector<HostTensor> outputs;
-  for (uint32_t i = 0; i < like.size(); ++i) {
-    outputs.push_back(zeros(like[i].dtype, like[i].shape));
-    if (tgrt_bytes(context, TGRT_OUTPUT, i, &error) != outputs[i].data.size()) throw std::runtime_error("output size");
-    if (outputs[i].data.empty()) continue;
-    std::memcpy(outputs[i].data.data(), tgrt_data(context, TGRT_OUTPUT, i, &error), outputs[i].data.size());
-  }
-  return outputs;
-}
-
 /// What goes wrong with `c` compiled for `target`, or "". The text before the first colon says at which step.
 std::string judge(const GraphCase& c, const std::string& target) {
   static const std::string path = ::testing::TempDir() + "tgc_differential_" + std::to_string(getpid());
@@ -137,7 +98,8 @@ std::string judge(const GraphCase& c, const std::string& target) {
     render(compilation);
     write_bundle(assemble(compilation, options), path);
     step = "run: ";
-    const std::vector<HostTensor> got = run_bundle(path, c, lowered);
+    const std::vector<HostTensor> got =
+        run_bundle(load_bundle(path).get(), c.inputs, {.threads = 2, .guard = true, .vars = c.vars});
     std::filesystem::remove(path);
     if (const std::string wrong = compare(lowered, got, std::vector<Agree>(got.size(), Agree::InBits)); !wrong.empty())
       return step + wrong;

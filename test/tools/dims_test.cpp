@@ -10,6 +10,8 @@
 
 #include "runtime/tgrt.h"
 #include "tgc/pipeline.h"
+#include "tgc/sample_dims.h"
+#include "uop/diag.h"
 
 namespace tgc {
 namespace {
@@ -137,6 +139,33 @@ TEST(Dims, AWindowLargerThanTheInputIsRefused) {
   float want = 0;
   for (int k = 0; k < 7; ++k) want += std::sin(static_cast<float>(k * 7)) * 0.8f * 0.5f;
   EXPECT_NEAR(y, want, 1e-6f);
+}
+
+/// A root with these checks only.
+VarValues sampled(Context& ctx, const std::vector<Ref>& conditions) {
+  std::vector<Ref> checks;
+  for (Ref c : conditions) checks.push_back(ctx.make(Ops::Check, DType::Void, {c}, {{Attr::Why, std::string("so")}}));
+  return sample_dims(ctx.make(Ops::Sink, DType::Void, checks));
+}
+
+TEST(SampleDims, FreeDimsAreTwoAndTheOthersFollow) {
+  Context ctx;
+  const Ref a = ctx.var("a", 1, 99), b = ctx.var("b", 1, 99), s = ctx.var("s", 1, 99), half = ctx.var("z", 1, 99);
+  const auto equal = [&](Ref x, Ref y) { return ctx.make(Ops::Eq, DType::Bool, {x, y}); };
+  EXPECT_EQ(sampled(ctx, {equal(a, b)}), (VarValues{{"a", 2}, {"b", 2}}));
+  EXPECT_EQ(sampled(ctx, {equal(s, dim_add(a, b))}), (VarValues{{"a", 2}, {"b", 2}, {"s", 4}}));
+  EXPECT_EQ(sampled(ctx, {equal(s, dim_mul(half, ctx.index(2)))}), (VarValues{{"s", 4}, {"z", 2}}));
+}
+
+TEST(SampleDims, BoundsAndConditionsAreMet) {
+  Context ctx;
+  const Ref a = ctx.var("a", 1, 99), b = ctx.var("b", 1, 99), s = ctx.var("s", 2, 3), h = ctx.var("h", 1, 1 << 20);
+  const auto make = [&](Ops op, Ref x, Ref y) { return ctx.make(op, DType::Bool, {x, y}); };
+  VarValues v = sampled(ctx, {make(Ops::Eq, s, dim_add(a, b)), make(Ops::Le, ctx.index(200), dim_add(h, a))});
+  EXPECT_EQ(v.at("s"), v.at("a") + v.at("b"));
+  EXPECT_LE(v.at("s"), 3);
+  EXPECT_GE(v.at("h") + v.at("a"), 200);
+  EXPECT_THROW(sampled(ctx, {make(Ops::Le, dim_add(a, b), ctx.index(1))}), CompileError);
 }
 
 } // namespace

@@ -7,15 +7,14 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <set>
 
 #include "frontend/frontend.h"
-#include "runtime/tgrt.h"
 #include "tgc-onnx-suite/case.h"
 #include "tgc/options.h"
 #include "tgc/pipeline.h"
+#include "tgc/run_bundle.h"
 #include "uop/diag.h"
 #include "uop/eval.h"
 
@@ -114,67 +113,16 @@ std::vector<HostTensor> run_eval(const std::string& model, const Feed& feed) {
   return outputs;
 }
 
-[[noreturn]] void runtime_error_of(const tgrt_error& error) { throw std::runtime_error(error.text); }
-
-using ModelHandle = std::unique_ptr<tgrt_model, decltype(&tgrt_free_model)>;
-using ContextHandle = std::unique_ptr<tgrt_context, decltype(&tgrt_free_context)>;
-
 /// The bundle's bytes live in a file without a name while they are used.
-ModelHandle load_bundle(const BundleContents& contents) {
+ModelHandle load_contents(const BundleContents& contents) {
   std::string path = "/tmp/tgc-onnx-suite-XXXXXX";
   const int file = mkstemp(path.data());
   if (file < 0) throw std::runtime_error("no temporary file: " + path);
   close(file);
+  const auto remove = [](const std::string* name) { unlink(name->c_str()); };
+  const std::unique_ptr<const std::string, decltype(remove)> removed(&path, remove);
   write_bundle(contents, path);
-  tgrt_model* model = nullptr;
-  tgrt_error error{};
-  const int code = tgrt_load_file(path.c_str(), nullptr, &model, &error);
-  unlink(path.c_str());
-  if (code != 0) runtime_error_of(error);
-  return {model, tgrt_free_model};
-}
-
-void set_shape(tgrt_context* context, uint32_t index, const HostTensor& tensor) {
-  tgrt_error error{};
-  const uint32_t rank = static_cast<uint32_t>(tensor.shape.size());
-  if (tgrt_set_shape(context, index, tensor.shape.data(), rank, &error) != 0) runtime_error_of(error);
-}
-
-HostTensor output_of(const tgrt_model* model, tgrt_context* context, uint32_t index) {
-  tgrt_error error{};
-  tgrt_tensor_info info{};
-  tgrt_get_tensor(model, TGRT_OUTPUT, index, &info);
-  std::vector<int64_t> shape(info.rank);
-  if (tgrt_shape(context, TGRT_OUTPUT, index, shape.data(), &error) != 0) runtime_error_of(error);
-  HostTensor tensor = zeros(static_cast<DType>(info.dtype), std::move(shape));
-  const void* data = tgrt_data(context, TGRT_OUTPUT, index, &error);
-  if (data == nullptr && !tensor.data.empty()) runtime_error_of(error);
-  if (!tensor.data.empty()) std::memcpy(tensor.data.data(), data, tensor.data.size());
-  return tensor;
-}
-
-std::vector<HostTensor> run_bundle(const BundleContents& contents, const std::vector<HostTensor>& inputs, bool guard) {
-  const ModelHandle model = load_bundle(contents);
-  tgrt_error error{};
-  tgrt_context_options options{};
-  options.struct_size = sizeof options;
-  options.threads = 1;
-  options.flags = guard ? TGRT_CONTEXT_GUARD : 0;
-  tgrt_context* raw = nullptr;
-  if (tgrt_create_context(model.get(), &options, &raw, &error) != 0) runtime_error_of(error);
-  const ContextHandle context(raw, tgrt_free_context);
-  for (uint32_t i = 0; i < inputs.size(); ++i) set_shape(raw, i, inputs[i]);
-  for (uint32_t i = 0; i < inputs.size(); ++i) {
-    void* data = tgrt_data(raw, TGRT_INPUT, i, &error);
-    if (data == nullptr && !inputs[i].data.empty()) runtime_error_of(error);
-    if (!inputs[i].data.empty()) std::memcpy(data, inputs[i].data.data(), inputs[i].data.size());
-  }
-  if (tgrt_run(raw, &error) != 0) runtime_error_of(error);
-  std::vector<HostTensor> outputs;
-  for (uint32_t i = 0; i < tgrt_tensor_count(model.get(), TGRT_OUTPUT); ++i) {
-    outputs.push_back(output_of(model.get(), raw, i));
-  }
-  return outputs;
+  return load_bundle(path);
 }
 
 /// How to compile and run.
@@ -191,7 +139,8 @@ std::vector<HostTensor> run_compiled(const std::string& model, const Feed& feed,
   run_pipeline(compilation, options);
   fold_constants(compilation);
   render(compilation);
-  return run_bundle(assemble(compilation, options), loaded.inputs, how.guard);
+  return run_bundle(load_contents(assemble(compilation, options)).get(), loaded.inputs,
+                    {.threads = 1, .guard = how.guard});
 }
 
 } // namespace
