@@ -133,7 +133,27 @@ TEST(OnnxErrors, Inputs) {
   s.inputs = {value_info("x", 1, std::vector<DimSpec>(17, 1))};
   EXPECT_EQ(errors(model(s)), "m.onnx: error TGC-E207: input \"x\" has rank 17, the limit is 16");
   s.inputs = {value_info("x", 1, {int64_t{1} << 40, int64_t{1} << 40})};
-  EXPECT_EQ(errors(model(s)), "m.onnx: error TGC-E207: a shape has 2^63 or more elements");
+  EXPECT_EQ(errors(model(s)),
+            "m.onnx: error TGC-E207: input \"x\" of shape [1099511627776,1099511627776] has 2^55 bytes or more\n"
+            "  note: check the dims and the operands that decide it");
+  s.inputs[0] = value_info("x", 1, {int64_t{0}, int64_t{1} << 60});
+  EXPECT_EQ(errors(model(s)), "no error");
+}
+
+TEST(OnnxErrors, ResultsThatAreTooLargeNameTheirNode) {
+  constexpr int64_t kHuge = int64_t{1} << 62;
+  ModelSpec s = with_nodes({});
+  s.initializers = {tensor_ints("n", {1}, {kHuge}), tensor_ints("zero", {}, {0}), tensor_ints("most", {}, {kHuge}),
+                    tensor_ints("one", {}, {1}), tensor_floats("f", {1}, {1})};
+  const auto expect = [&](const std::string& op, const Wire& node) {
+    s.nodes = {node};
+    EXPECT_EQ(errors(model(s)), "m.onnx: node \"a\" (" + op +
+                                    ", opset 13): error TGC-E207: the result of shape [4611686018427387904] has 2^55 "
+                                    "bytes or more\n  note: check the dims and the operands that decide it");
+  };
+  expect("Expand", node({"Expand", {"f", "n"}, {"y"}, {}, "a"}));
+  expect("ConstantOfShape", node({"ConstantOfShape", {"n"}, {"y"}, {}, "a"}));
+  expect("Range", node({"Range", {"zero", "most", "one"}, {"y"}, {}, "a"}));
 }
 
 TEST(OnnxErrors, LimitsOfTheGraph) {

@@ -167,10 +167,12 @@ TEST_F(Cli, DimsThatDoNotFit) {
   expect("tgc m.onnx --dim batch=0", 2, "tgc: --dim \"batch=0\": expected 1 <= LO <= HI (see tgc --help)");
   expect("tgc m.onnx --dim batch=99999999999999999999", 2,
          "tgc: --dim \"batch=99999999999999999999\": expected NAME=VALUE or NAME=LO..HI (see tgc --help)");
-  expect("tgc m.onnx --dim batch=9223372036854775807", 1, "m.onnx: error TGC-E207: a shape has 2^63 or more elements");
+  const std::string large = " has 2^55 bytes or more\n  note: check the dims and the operands that decide it";
+  expect("tgc m.onnx --dim batch=9223372036854775807", 1,
+         "m.onnx: error TGC-E207: input \"image\" of shape [9223372036854775807,1,28,28]" + large);
   expect("tgc m.onnx --dim batch=1099511627776", 1,
-         "m.onnx: error TGC-E207: a size of 55169095435288576 bytes or elements passes the limit of 2^55\n"
-         "  note: choose smaller or fewer symbolic dims: --dim NAME=VALUE");
+         "m.onnx: node \"/c1/Conv\" (Conv, opset 13): error TGC-E207: the result of shape [1099511627776,16,28,28]" +
+             large);
   expect("tgc exp.json --emit=kernels -o k.uop && tgc k.uop --start-before=plan-memory --dim N=3", 1,
          "k.uop: error TGC-E209: the dims of .uop text are fixed\n"
          "  note: change the bounds of its vars, or give --dim with the model it came from");
@@ -209,7 +211,8 @@ TEST_F(Cli, TextOfALaterStageNeedsItsPlace) {
       "tgc " + linear + " --start-before=rangeify -o x.bundle", 1,
       linear +
           ": error TGC-E103: spec \"tensor\" does not allow buffer:f32(4, 10){slot=0,space=global} of type f32[4,10]\n"
-          "  note: the spec is: tensor graph: movement, elementwise over equal shapes, reductions over axes");
+          "  note: the spec is: tensor graph: movement, elementwise over equal shapes, reductions over axes; each "
+          "output stored once, unread");
   expect("tgc m.onnx --start-before=expand -o x.bundle", 1,
          "m.onnx: error TGC-E503: pass \"expand\" takes a plan, the input is a tensor graph\n"
          "  note: --stop-after prints the text that a later pass takes");
@@ -324,6 +327,36 @@ TEST_F(Cli, VerifiesModelsWithTraps) {
     EXPECT_EQ(outcome.code, 0) << outcome.text;
     EXPECT_TRUE(outcome.text.ends_with("(largest value 0.591): agrees\n")) << outcome.text;
   }
+}
+
+TEST_F(Cli, VerifiesModelsWhoseDimsDependOnEachOther) {
+  ModelSpec m; // s = a + b
+  m.inputs = {value_info("x", 1, {"a"}), value_info("z", 1, {"b"}), value_info("q", 1, {"s"})};
+  m.nodes = {node({"Concat", {"x", "z"}, {"c"}, {attr("axis", int64_t{0})}}), node({"Add", {"c", "q"}, {"y"}})};
+  m.outputs = {Wire().text(1, "y")};
+  write_file(folder / "sum.onnx", model(m));
+  const std::string agrees = "verify: output 0: max error 0 ";
+  Outcome outcome = run("tgc sum.onnx --verify");
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_EQ(outcome.text.find("verify: a = 2\nverify: b = 2\nverify: s = 4\n" + agrees), 0U) << outcome.text;
+  outcome = run("tgc sum.onnx --verify --dim s=2..3");
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_NE(outcome.text.find(agrees), std::string::npos) << outcome.text;
+}
+
+TEST_F(Cli, RefusesTextWithOutputsThatNoRuntimeTakes) {
+  const auto refused = [&](const std::string& lines) {
+    write_file(folder / "odd.uop",
+               "; tgc uop 1\nfunc @main {\n  %0 = param f32[3] 3 {slot=0 name=\"x\"}\n" + lines + "}\n");
+    const Outcome outcome = run("tgc odd.uop");
+    EXPECT_EQ(outcome.code, 1) << lines;
+    EXPECT_NE(outcome.text.find("odd.uop: error TGC-E103: spec \"tensor\" does not allow "), std::string::npos)
+        << outcome.text;
+  };
+  const std::string output = "  %1 = param f32[3] 3 {slot=1 name=\"y\"}\n", store = "  %2 = store %1 %0\n";
+  refused("  %1 = param f32[3] 3 {slot=1 name=\"y\" space=\"trap\"}\n" + store + "  sink %2\n");
+  refused(output + store + "  %3 = neg %0\n  %4 = store %1 %3\n  sink %2 %4\n");
+  refused(output + "  %2 = add %0 %1\n  %3 = store %1 %2\n  sink %3\n");
 }
 
 TEST_F(Cli, EveryOptionalPassCanBeLeftOut) {

@@ -20,7 +20,22 @@
 namespace tgc::onnx {
 namespace {
 
-constexpr size_t kListed = 50; // unsupported nodes listed one by one; the rest are only counted
+constexpr size_t kListed = 50;                   // unsupported nodes listed one by one; the rest are only counted
+constexpr int64_t kMostBytes = int64_t{1} << 55; // of one value: what a bundle can state
+
+/// Refuses a shape whose constant dims alone make it too large.
+void check_size(const std::string& what, DType dtype, Refs shape) {
+  int64_t bytes = byte_size(dtype);
+  bool fits = true, is_empty = false;
+  for (Ref dim : shape) {
+    const int64_t extent = dim_int(dim).value_or(1);
+    is_empty |= extent == 0;
+    fits = fits && !__builtin_mul_overflow(bytes, extent, &bytes) && bytes < kMostBytes;
+  }
+  if (!fits && !is_empty)
+    tensor::fail(ErrorCode::E207, what + " of shape " + shape_text(shape) + " has 2^55 bytes or more",
+                 "check the dims and the operands that decide it");
+}
 
 class Importer {
 public:
@@ -68,13 +83,14 @@ private:
   void add_constants();
   void add_inputs();
   void add_input(const ValueInfo& input);
-  tensor::Dims input_dims(const ValueInfo& input);
+  tensor::Dims input_dims(const ValueInfo& input, DType dtype);
   void assume(const tensor::Undecided& condition, const std::string& place);
   void check_dim_options();
   void check_names();
   void check_operators();
   void check_operator(const Node& node, size_t index, const std::string& inside);
   std::vector<size_t> order();
+  void check_result(Ref result);
   void build(size_t index);
   void finish();
 };
@@ -142,7 +158,7 @@ void Importer::add_constants() {
   }
 }
 
-tensor::Dims Importer::input_dims(const ValueInfo& input) {
+tensor::Dims Importer::input_dims(const ValueInfo& input, DType dtype) {
   tensor::Dims dims;
   const int64_t slot = static_cast<int64_t>(params_.size());
   for (size_t i = 0; i < input.shape->size(); ++i) {
@@ -155,6 +171,7 @@ tensor::Dims Importer::input_dims(const ValueInfo& input) {
     const std::string name = has_name ? d.param : input.name + "_dim" + std::to_string(i);
     dims.push_back(is_open ? dims_.input_dim(ctx(), name, slot, static_cast<int64_t>(i)) : ctx().index(*d.value));
   }
+  check_size("input \"" + input.name + "\"", dtype, dims);
   numel(ctx(), dims);
   return dims;
 }
@@ -178,7 +195,7 @@ void Importer::add_input(const ValueInfo& input) {
     tensor::fail(ErrorCode::E207, "input \"" + input.name + "\" has rank " + std::to_string(input.shape->size()) +
                                       ", the limit is " + std::to_string(options_.limits.rank));
   int64_t slot = static_cast<int64_t>(params_.size());
-  Ref param = ctx().make(Ops::Param, *dtype, input_dims(input), {{Attr::Slot, slot}, {Attr::Name, input.name}});
+  Ref param = ctx().make(Ops::Param, *dtype, input_dims(input, *dtype), {{Attr::Slot, slot}, {Attr::Name, input.name}});
   params_.push_back(param);
   values_[input.name] = param;
 }
@@ -285,6 +302,13 @@ std::vector<size_t> Importer::order() {
   return {};
 }
 
+void Importer::check_result(Ref result) {
+  if (result->rank() > options_.limits.rank)
+    tensor::fail(ErrorCode::E207, "the result has rank " + std::to_string(result->rank()) + ", the limit is " +
+                                      std::to_string(options_.limits.rank));
+  check_size("the result", result->dtype, result->shape);
+}
+
 void Importer::build(size_t index) {
   const Node& node = model_.nodes[index];
   std::vector<Ref> inputs;
@@ -307,9 +331,7 @@ void Importer::build(size_t index) {
     row.handler(context);
     context.finish();
     for (Ref out : context.outputs())
-      if (out && out->rank() > options_.limits.rank)
-        tensor::fail(ErrorCode::E207, "the result has rank " + std::to_string(out->rank()) + ", the limit is " +
-                                          std::to_string(options_.limits.rank));
+      if (out) check_result(out);
     outputs = context.outputs();
     for (Ref trap : context.traps()) traps_.emplace_back(without_file(where(node, index)), trap);
   });
