@@ -8,6 +8,7 @@
 #include "uop/dense.h"
 
 #include <algorithm>
+#include <cmath>
 #include <array>
 #include <string>
 
@@ -338,9 +339,14 @@ Dense dense_bitcast(DType to, const Dense& x) {
 // ---- reduction ------------------------------------------------------------------------------------------------------
 namespace {
 
+template <class Acc> bool is_nan(Acc x) {
+  if constexpr (std::is_floating_point_v<Acc>) return std::isnan(x);
+  return false;
+}
+
 template <class Acc> Acc combine(Ops kind, Acc a, Acc b) {
-  if (kind == Ops::Max) return a < b || b != b ? b : a;
-  if (kind == Ops::Min) return b < a || b != b ? b : a;
+  if (kind == Ops::Max) return a < b || is_nan(b) ? b : a;
+  if (kind == Ops::Min) return b < a || is_nan(b) ? b : a;
   if constexpr (std::is_integral_v<Acc>) {
     const uint64_t x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
     return static_cast<Acc>(kind == Ops::Add ? x + y : x * y);
