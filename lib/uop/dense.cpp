@@ -8,8 +8,8 @@
 #include "uop/dense.h"
 
 #include <algorithm>
-#include <cmath>
 #include <array>
+#include <cmath>
 #include <string>
 
 #include "uop/diag.h"
