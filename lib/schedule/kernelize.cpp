@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <unordered_map>
 
 #include "rewrite/rewrite.h"
 
@@ -15,11 +16,15 @@ namespace {
 
 bool is_storage(Ref node) { return node->is(Ops::Param) || node->is(Ops::Weight) || node->is(Ops::Buffer); }
 
-/// The storage of `whole` that `simplified` was before its dims were: the graph knows it by that node.
-Ref as_named(Ref whole, Ref simplified) {
-  for (Ref node : toposort(whole))
-    if (is_storage(node) && (node == simplified || simplify(node) == simplified)) return node;
-  return simplified;
+/// Storage by what it is once its dims are simplified, as they are in kernels: the graph knows it by one node.
+std::unordered_map<uint32_t, Ref> named_storage(Ref root, const std::vector<KernelDraft>& kernels) {
+  std::unordered_map<uint32_t, Ref> out;
+  const auto add = [&](Ref node) {
+    if (is_storage(node)) out.try_emplace(simplify(node)->id, node);
+  };
+  for (const KernelDraft& draft : kernels) add(draft.out);
+  for (Ref node : toposort(root)) add(node);
+  return out;
 }
 
 /// "r_16_28_28_9_4f1a2203": kind (e elementwise, r reduce), extents in nesting order ("x" if symbolic), content hash.
@@ -42,6 +47,7 @@ std::string kernel_name(Ref sink, const std::vector<Ref>& ranges) {
 Ref make_plan(Ref root, const std::vector<KernelDraft>& kernels) {
   Context& ctx = *root->ctx;
   std::vector<Ref> calls;
+  const std::unordered_map<uint32_t, Ref> named = named_storage(root, kernels);
   for (const KernelDraft& draft : kernels) {
     Ref whole = ctx.make(Ops::Store, DType::Void, {draft.out, draft.index, draft.value}), store = simplify(whole);
     std::vector<Ref> arguments = {store->src[0]}, ranges;
@@ -64,7 +70,7 @@ Ref make_plan(Ref root, const std::vector<KernelDraft>& kernels) {
     Ref sink = ctx.make(Ops::Sink, DType::Void, {substitute(store, replace)});
     Ref kernel = make_func(kernel_name(sink, renumbered), sink);
     std::vector<Ref> call = {kernel};
-    for (Ref argument : arguments) call.push_back(as_named(whole, argument));
+    for (Ref argument : arguments) call.push_back(named.at(argument->id));
     Attrs attrs;
     if (!draft.origin.empty()) attrs.push_back({Attr::Origin, draft.origin});
     calls.push_back(ctx.make(Ops::Call, DType::Void, call, attrs));
