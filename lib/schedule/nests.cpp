@@ -79,6 +79,9 @@ std::optional<Structure> structure_of(Ref func) {
     if (multiplies || std::find(factors.begin(), factors.end(), node) != factors.end()) s.tiles.push_back(node);
   }
   if (!any) return {};
+  for (Ref tile : s.tiles) // a tile inside another one's loops is none: its place is there, not beside it
+    for (Ref axis : tile->ranges)
+      if (!depends(s.root, axis)) return {};
   for (Ref axis : kernel_axes(func))
     if (depends(s.root, axis) &&
         std::any_of(s.tiles.begin(), s.tiles.end(), [&](Ref t) { return depends(t->src[1], axis); }))

@@ -185,11 +185,6 @@ void apply_split(OptKernel& k, const Opt& opt, const std::vector<Ref>& axes) {
   k.func = rebuild(k.func, changes);
 }
 
-int64_t divisions(Ref func) {
-  std::vector<Ref> order = toposort(func);
-  return std::count_if(order.begin(), order.end(), [](Ref n) { return n->is(Ops::FloorDiv) || n->is(Ops::FloorMod); });
-}
-
 /// Where a range is closed: nodes that list it, or null for a range that root stores leave open.
 std::vector<Ref> closers(Ref func, Ref range) {
   std::vector<Ref> out;
@@ -386,6 +381,11 @@ void apply_nest(OptKernel& k, const Opt& opt) {
 }
 
 } // namespace
+
+int64_t divisions(Ref func) {
+  std::vector<Ref> order = toposort(func);
+  return std::count_if(order.begin(), order.end(), [](Ref n) { return n->is(Ops::FloorDiv) || n->is(Ops::FloorMod); });
+}
 
 std::string to_string(const Opt& opt) {
   std::string text = opt_name(opt.kind).text;

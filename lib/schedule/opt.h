@@ -42,6 +42,9 @@ struct OptKernel {
   std::vector<Packing> packings;
 };
 
+/// Divisions and remainders in the positions of a kernel.
+int64_t divisions(Ref func);
+
 /// The ranges of a kernel in nesting order.
 std::vector<Ref> kernel_axes(Ref func);
 

@@ -44,6 +44,9 @@ public:
   }
   /// What a nest gets: its operands are not packed, since other nests may read them too.
   Ref run_nest() {
+    look();
+    while (split_at_division()) {
+    }
     merge_axes();
     look();
     if (target_.has_vectors) vectorize();
@@ -95,6 +98,29 @@ private:
   bool is_output(Ref axis) const { return std::find(closed_.begin(), closed_.end(), axis) == closed_.end(); }
   bool is_plain(Ref axis) const { return axis->s(Attr::Axis) == "loop" || axis->s(Attr::Axis) == "reduce"; }
   int64_t position(Ref axis) const { return std::find(axes_.begin(), axes_.end(), axis) - axes_.begin(); }
+
+  /// A loop whose step is taken apart by a division (a flattened picture in another order of dims) becomes two that are
+  /// not; the smallest divisor first.
+  bool split_at_division() {
+    Ref axis;
+    int64_t by = 0;
+    for (Ref node : toposort(k_.func)) {
+      if (!node->is(Ops::FloorDiv) && !node->is(Ops::FloorMod)) continue;
+      const Ref a = node->src[0];
+      const std::optional<int64_t> n = const_int(node->src[1]);
+      const bool divides = n && a->is(Ops::Range) && is_plain(a) && *n > 1 && extent(a) > *n && extent(a) % *n == 0;
+      if (divides && (!axis || *n < by)) axis = a, by = *n;
+    }
+    if (!axis) return false;
+    const OptKernel saved = k_;
+    const int64_t before = divisions(k_.func);
+    if (!attempt(Opt::Kind::Split, {position(axis), by})) return false;
+    if (divisions(k_.func) < before) return true;
+    k_ = saved;
+    opts_.pop_back();
+    look();
+    return false;
+  }
 
   void merge_axes() {
     look();
@@ -235,7 +261,7 @@ private:
         used |= depends(load->src[1], axis);
       }
       const auto worth = [](Ref a) { return std::pair(std::min(a->src[0]->lo, kMaxRows), upper(a)); };
-      if (reuses && used && (!best || worth(axis) > worth(best))) best = axis;
+      if (reuses && used && (!best || worth(axis) >= worth(best))) best = axis; // the inner one: its rows lie closer
     }
     return best;
   }
@@ -307,6 +333,26 @@ private:
     }
     if (row_at >= 0 && is_plain(axes_[static_cast<size_t>(row_at)]))
       order_row_loop(axes_[static_cast<size_t>(row_at)], panels_outside);
+    order_terms();
+  }
+
+  /// Sums run innermost along the elements that follow each other in memory of what is broadcast: a step further along
+  /// another axis is another cache line, and for a tile of rows many.
+  void order_terms() {
+    int64_t last = -1, along = -1;
+    for (size_t i = 0; i < axes_.size(); ++i) {
+      if (axes_[i]->s(Attr::Axis) != "reduce") continue;
+      last = static_cast<int64_t>(i);
+      for (Ref load : contraction_loads())
+        if (!is_constant(load) && unit_stride(load, axes_[i])) along = last;
+    }
+    if (along < 0 || along == last) return;
+    std::vector<int64_t> order;
+    for (int64_t i = 0; i < static_cast<int64_t>(axes_.size()); ++i) {
+      if (i != along) order.push_back(i);
+      if (i == last) order.push_back(along);
+    }
+    attempt(Opt::Kind::Reorder, order);
   }
 
   /// Puts the loop over row blocks outermost or innermost of the output loops, whichever reads less again: outermost,
