@@ -12,7 +12,8 @@ namespace tgc {
 /// in it name graph storage (Param, Weight, Buffer) directly.
 struct KernelDraft {
   Ref out, index, value;
-  std::string origin; ///< the model's nodes that it computes, for reports; may be empty
+  std::string origin;   ///< the model's nodes that it computes, for reports; may be empty
+  bool is_fill = false; ///< stores a constant to a part of `out`
 };
 
 /// The plan: each draft becomes a func over flat params (slot 0 the output, then inputs in first-use order) with ranges

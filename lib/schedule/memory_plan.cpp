@@ -100,6 +100,7 @@ Ref plan_memory(Ref plan) {
   for (const Life& life : lives) {
     Attrs attrs = {{Attr::Slot, life.slot}, {Attr::Space, std::string("global")}};
     if (life.at > 0) attrs.push_back({Attr::At, life.at});
+    if (life.buffer->has(Attr::Layout)) attrs.push_back({Attr::Layout, life.buffer->ints(Attr::Layout)});
     renamed[life.buffer->id] = ctx.make(Ops::Buffer, life.buffer->dtype, life.buffer->shape, attrs);
   }
   std::vector<Ref> calls;

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A concatenation is `where(i < n, a[i], b[i - n])` over the loop i of its own kernel. Cut at n, the loop becomes two,
 // each with one side and no choice: no gates, and both sides are written where they belong. Mostly a side is then a
-// plain copy of a buffer to a run of the result's elements, and that buffer may as well be that run: its kernel stores
-// there, its readers read there, and the copy is gone. Chains (a block that appends to its input again and again) end
-// up in one buffer. Not here: parts that are not one run of elements (a concatenation along an inner dim, or along
-// channels of several images), which stay copies, and parts in graph inputs and outputs.
+// plain copy of a buffer that lies in the result already (storage.h): nothing is left to do.
 #include "schedule/parts.h"
 
 #include <algorithm>
-#include <map>
-#include <optional>
 #include <set>
 
 #include "rewrite/rewrite.h"
@@ -61,8 +56,7 @@ KernelDraft part_of(const KernelDraft& draft, Ref condition, bool holds) {
 }
 
 std::vector<KernelDraft> parts_of(const KernelDraft& whole) {
-  const std::optional<int64_t> elements = dim_int(numel(*whole.out->ctx, whole.out->shape));
-  if (elements && *elements < kLeastElements) return {whole};
+  if (!is_cut_into_parts(numel(*whole.out->ctx, whole.out->shape))) return {whole};
   std::vector<KernelDraft> open = {whole}, parts;
   while (!open.empty()) {
     const KernelDraft draft = open.back();
@@ -78,83 +72,29 @@ std::vector<KernelDraft> parts_of(const KernelDraft& whole) {
   return parts;
 }
 
-/// Where element 0 of a buffer lies in another.
-struct Place {
-  Ref home, offset;
-};
-
-/// If `part` does no more than copy a buffer to a run of its result: where that buffer could lie.
-std::optional<Place> place_of(const KernelDraft& part) {
+/// Whether `part` copies elements of a buffer to where they are: the buffer lies in the result (storage.h).
+bool is_in_place(const KernelDraft& part) {
   const Ref load = part.value;
-  if (!load->is(Ops::Load) || load->src.size() != 2 || !load->src[0]->is(Ops::Buffer) || !part.out->is(Ops::Buffer))
-    return std::nullopt;
-  Context& ctx = *load->ctx;
-  std::vector<Ref> loops(load->src[1]->ranges.begin(), load->src[1]->ranges.end()), extents;
-  std::sort(loops.begin(), loops.end(), [](Ref a, Ref b) { return a->i(Attr::Id) < b->i(Attr::Id); });
-  for (Ref loop : loops) extents.push_back(loop->src[0]);
-  const Ref offset = simplify(part.index - load->src[1]);
-  const bool is_whole = dims_equal(numel(ctx, extents), numel(ctx, load->src[0]->shape)) &&
-                        load->src[1] == flat_index(ctx, loops, extents);
-  if (!is_whole || !offset->ranges.empty() || load->src[0] == part.out) return std::nullopt;
-  return Place{part.out, offset};
+  return load->is(Ops::Load) && load->src.size() == 2 && load->src[0] == part.out &&
+         load->src[1] == simplify(part.index);
 }
-
-class Moves {
-public:
-  void add(Ref buffer, const Place& place) { places_[buffer] = place; }
-  bool has(Ref buffer) const { return places_.contains(buffer); }
-  bool empty() const { return places_.empty(); }
-
-  KernelDraft apply(const KernelDraft& draft) const {
-    std::map<Ref, Ref, ById> done;
-    for (Ref x : toposort(draft.value)) {
-      std::vector<Ref> src;
-      for (Ref s : x->src) src.push_back(done.at(s));
-      if (x->is(Ops::Load) && has(x->src[0])) {
-        const Place at = resolve(x->src[0]);
-        src[0] = at.home;
-        src[1] = simplify(src[1] + at.offset);
-      }
-      done[x] = x->src.empty() ? x : x->ctx->with_src(x, src);
-    }
-    if (!has(draft.out)) return {draft.out, draft.index, done.at(draft.value), draft.origin};
-    const Place at = resolve(draft.out);
-    return {at.home, simplify(draft.index + at.offset), done.at(draft.value), draft.origin};
-  }
-
-private:
-  Place resolve(Ref buffer) const {
-    Place at = places_.at(buffer);
-    while (has(at.home)) {
-      const Place& next = places_.at(at.home);
-      at = {next.home, dim_add(at.offset, next.offset)};
-    }
-    return at;
-  }
-  std::map<Ref, Place, ById> places_;
-};
 
 } // namespace
 
+bool is_cut_into_parts(Ref elements) { return !dim_int(elements) || *dim_int(elements) >= kLeastElements; }
+
 std::vector<KernelDraft> make_in_place(const std::vector<KernelDraft>& kernels) {
   Storages constant;
-  Moves moves;
   std::vector<KernelDraft> parts;
   for (const KernelDraft& draft : kernels) {
-    if (is_constant(draft.value, constant)) {
+    if (!draft.is_fill && is_constant(draft.value, constant)) {
       constant.insert(draft.out);
       parts.push_back(draft);
       continue;
     }
-    for (const KernelDraft& part : parts_of(draft)) {
-      const std::optional<Place> place = place_of(part);
-      const bool moves_in = place && !moves.has(part.value->src[0]) && !constant.contains(part.value->src[0]);
-      if (moves_in) moves.add(part.value->src[0], *place);
-      if (!moves_in) parts.push_back(part);
-    }
+    for (const KernelDraft& part : parts_of(draft))
+      if (!is_in_place(part)) parts.push_back(part);
   }
-  if (!moves.empty())
-    for (KernelDraft& part : parts) part = moves.apply(part);
   return parts;
 }
 

@@ -6,8 +6,11 @@
 namespace tgc {
 
 /// `kernels`, in their order, with concatenations made in place: a kernel that chooses between values by where its own
-/// loop stands becomes one kernel for each part, and a buffer that a part only copies lies in the result from the
-/// start. Kernels of constants alone stay whole, so that they can be folded.
+/// loop stands becomes one kernel for each part, without those that copy elements to where they are. Kernels of
+/// constants alone stay whole, so that they can be folded.
 std::vector<KernelDraft> make_in_place(const std::vector<KernelDraft>& kernels);
+
+/// Whether that is worth it for a result of so many elements.
+bool is_cut_into_parts(Ref elements);
 
 } // namespace tgc

@@ -5,8 +5,8 @@
 // own kernel gets fresh ranges, one per axis. The positions of its sources follow: movement ops are index algebra, a
 // reduce opens ranges, a gather reads its data at a stand-in for the position that only the forward sweep knows.
 // Forward (sources first): the value of each node at each position, and a kernel per realized node. The backward sweep
-// runs twice: the second time it knows which sources are buffers, so costs stop there. Not here: kernels with several
-// outputs, and any choice of layout (row-major throughout). Source of the idea: tinygrad schedule/indexing.py and
+// runs twice: the second time it knows which sources are buffers, so costs stop there. Then each buffer gets its order
+// of dims (storage.h). Not here: kernels with several outputs. Source of the idea: tinygrad schedule/indexing.py and
 // rangeify.py.
 #include "schedule/rangeify.h"
 
@@ -18,29 +18,11 @@
 #include "schedule/kernelize.h"
 #include "schedule/movement.h"
 #include "schedule/parts.h"
+#include "schedule/storage.h"
 #include "uop/diag.h"
 
 namespace tgc {
 namespace {
-
-/// One way a node is read: where, inside which loops (outermost first), and which use of each source that makes.
-struct Use {
-  Position at;
-  std::vector<Ref> ambient;
-  bool hoisted = false; ///< it is read in more loops than it, or what it is for, depends on
-  std::vector<size_t> source_use = {};
-  std::vector<Ref> reduce_ranges = {};
-  Ref gathered = {}; ///< Gather: the range that stands for the position in its data
-  Ref value = {};
-};
-
-struct State {
-  std::vector<Use> uses = {}; ///< by consumers
-  Fusion fusion = Fusion::Inline;
-  Use inner = {};                 ///< Stage, Realize: the one position at which it is computed
-  std::vector<size_t> fresh = {}; ///< Stage, Realize: axes that got a range of their own
-  Ref storage = {};               ///< Realize: the Buffer, or the graph output it is stored to
-};
 
 double upper(Ref dim) { return static_cast<double>(std::max<int64_t>(dim->hi, 0)); }
 
@@ -85,12 +67,6 @@ double op_cost(Ref node) {
   case Ops::Pow: return 40;
   default: return node->cls() == OpClass::Movement || node->cls() == OpClass::Leaf ? 0 : 1;
   }
-}
-
-/// A sum of products of two values: a matmul or a convolution, and not the statistics of one.
-bool is_contraction(Ref node) {
-  return node->is(Ops::Reduce) && node->s(Attr::Kind) == "add" && node->src[0]->is(Ops::Mul) &&
-         !(node->src[0]->src[0] == node->src[0]->src[1]);
 }
 
 /// The loops a use really runs in: those down to the innermost one it depends on; the linearizer hoists it out of the
@@ -326,7 +302,8 @@ private:
     if (must_realize_[node->id]) return Fusion::Realize;
     if (gathered) return Fusion::Realize; // where it is read is known to the kernel that reads it only
     const std::vector<Ref> outer = common_ambient(s.uses, product);
-    if (!outer.empty() && !gated) {
+    // Without a loop around it only a single row: every chunk of a thread computes it again.
+    if (!gated && (!outer.empty() || private_axes(s.uses, outer).size() == 1)) {
       q.stage_bytes = byte_size(node->dtype);
       q.stage_evaluations = trips(home_of(outer, s.uses[0]));
       for (size_t axis : private_axes(s.uses, outer)) {
@@ -350,6 +327,7 @@ private:
 
   /// The loops of a use down to the last one of `needed`.
   static std::vector<Ref> home_of(const std::vector<Ref>& needed, const Use& use) {
+    if (needed.empty()) return {};
     const auto last = std::find(use.ambient.begin(), use.ambient.end(), needed.back());
     return {use.ambient.begin(), last + 1};
   }
@@ -423,10 +401,12 @@ private:
 
   /// The value of a node that is computed at `use`, from its sources' values.
   Ref compute(Ref node, const Use& use) {
+    if (use.zero_outside && node->cls() == OpClass::Leaf) return storage_->load(node, use);
     if (node->cls() == OpClass::Leaf) return leaf_value(node, use.at);
     if (is_empty_reduce(node)) return neutral_element(ctx_, node->dtype, node->s(Attr::Kind));
     std::vector<Ref> src;
     for (size_t i = 0; i < use.source_use.size(); ++i) src.push_back(state(node->src[i]).uses[use.source_use[i]].value);
+    if (node->is(Ops::Pad) && state(node->src[0]).uses[use.source_use[0]].zero_outside) return src[0];
     if (node->is(Ops::Pad)) {
       Ref gate = state(node->src[0]).uses[use.source_use[0]].at.gate;
       bool gated_load = src[0]->is(Ops::Load) && src[0]->src.size() == 4 && src[0]->src[2] == gate;
@@ -473,12 +453,17 @@ private:
 
   Ref build() {
     std::vector<KernelDraft> kernels;
-    int64_t buffers = 0;
+    storage_ = std::make_unique<Storage>(ctx_, state_, is_live_);
+    storage_->choose(order_);
     for (Ref node : order_) {
       State& s = state(node);
       if (node->dtype == DType::Void) continue;
       if (s.fusion == Fusion::Inline) {
-        for (Use& use : s.uses) use.value = compute(node, use);
+        for (Use& use : s.uses) {
+          use.value = compute(node, use);
+          if (node->cls() == OpClass::Movement && !use.source_use.empty())
+            use.zero_outside = state(node->src[0]).uses[use.source_use[0]].zero_outside;
+        }
         continue;
       }
       s.inner.value = compute(node, s.inner);
@@ -486,17 +471,14 @@ private:
         stage(s);
         continue;
       }
-      if (!s.storage)
-        s.storage = ctx_.make(Ops::Buffer, node->dtype, node->shape,
-                              {{Attr::Slot, buffers++}, {Attr::Space, std::string("global")}});
-      kernels.push_back({s.storage, flat_index(ctx_, s.inner.at.index, node->shape), s.inner.value, origin_of(node)});
-      for (Use& use : s.uses) use.value = load(s.storage, use.at);
+      const Ref out = storage_->buffer(node);
+      for (KernelDraft& fill : storage_->take_fills()) kernels.push_back(std::move(fill));
+      kernels.push_back({out, storage_->position(node, s.inner.at.index), s.inner.value, origin_of(node)});
+      for (Use& use : s.uses) use.value = storage_->load(node, use);
     }
     for (Ref store : root_->src[0]->src) add_copy(store, kernels);
     return make_plan(root_, make_in_place(kernels));
   }
-
-  static Refs data_sources(Ref node) { return node->cls() == OpClass::Movement ? node->src.first(1) : node->src; }
 
   void number_nodes() {
     position_.resize(size_);
@@ -540,7 +522,8 @@ private:
     if (state(value).storage == out) return;
     Position at;
     for (Ref dim : out->shape) at.index.push_back(fresh_range(dim, "loop"));
-    Ref copied = value->cls() == OpClass::Leaf ? leaf_value(value, at) : load(state(value).storage, at);
+    Ref copied =
+        value->cls() == OpClass::Leaf ? leaf_value(value, at) : storage_->load(value, Use{.at = at, .ambient = {}});
     kernels.push_back({out, flat_index(ctx_, at.index, out->shape), copied, origin_of(value)});
   }
 
@@ -558,6 +541,7 @@ private:
   std::vector<bool> reduces_, contracts_, multiplies_, must_realize_, is_live_;
   std::vector<Ref> product_ranges_; ///< of reductions that are live products
   std::vector<State> state_;
+  std::unique_ptr<Storage> storage_;
   int64_t next_range_ = 0;
 };
 

@@ -7,6 +7,7 @@
 
 #include <set>
 
+#include "schedule/constants.h"
 #include "tgc/pipeline.h"
 
 using namespace tgc;
@@ -44,8 +45,8 @@ TEST(Memory, TheArenaIsWhatLivesAtOnce) {
   CompileOptions options;
   options.import.dims["batch"] = {1, 1};
   const MemoryUse use = memory_use(contents_of(start_compilation(kModel, options), options));
-  EXPECT_EQ(use.live, 62720);
-  EXPECT_EQ(use.arena, 62720);
+  EXPECT_EQ(use.live, 66560); // pictures of 28 x 28 and 14 x 14 by 16 channels, zeros around the latter
+  EXPECT_EQ(use.arena, 66560);
   EXPECT_EQ(use.weights, 323688);
 }
 
@@ -58,6 +59,40 @@ TEST(Memory, EqualKernelsAreCompiledOnce) {
     "outputs": ["f"]})");
   EXPECT_EQ(contents.steps.size(), 3U);
   EXPECT_EQ(contents.kernels.size(), 1U);
+}
+
+TEST(Memory, ChannelsAreInnermostAndWindowsReadStoredZeros) {
+  std::string first, second;
+  for (int i = 0; i < 32 * 4 * 9; ++i) first += (i ? "," : "") + std::to_string(i % 7);
+  for (int i = 0; i < 16 * 32 * 9; ++i) second += (i ? "," : "") + std::to_string(i % 5);
+  CompileOptions options;
+  Compilation c = start_compilation(import_bytes(bytes_of(R"({"tgc": 1,
+    "inputs": [{"name": "x", "type": "f32", "shape": [1, 4, 10, 12]}],
+    "constants": [{"name": "v", "type": "f32", "shape": [32, 4, 3, 3], "data": [)" +
+                                                          first + R"(]},
+                  {"name": "w", "type": "f32", "shape": [16, 32, 3, 3], "data": [)" +
+                                                          second + R"(]}],
+    "nodes": [{"op": "conv", "name": "a", "in": ["x", "v"], "pad": [1, 1, 1, 1]}, {"op": "neg", "name": "b", "in": ["a"]},
+              {"op": "conv", "name": "y", "in": ["b", "w"], "pad": [1, 1, 1, 1]}],
+    "outputs": ["y"]})"),
+                                                 "graph.json"),
+                                    options);
+  run_pipeline(c, options);
+  std::vector<Ref> calls;
+  std::string layouts;
+  for (Ref call : c.module.root->src[0]->src) {
+    if (is_constant_call(call)) continue;
+    calls.push_back(call);
+    for (Ref node : toposort(call->src[0]))
+      EXPECT_TRUE(!node->is(Ops::Load) || node->src.size() == 2)
+          << "a load is gated in " << call->src[0]->s(Attr::Name);
+    const Ref out = call->src[1];
+    layouts += shape_text(out->shape) + (out->has(Attr::Layout) ? "by channel " : " ");
+  }
+  // x and the zeros around it on two axes, the same around the first result, which it reads channel by channel
+  EXPECT_EQ(calls.size(), 7U);
+  EXPECT_EQ(layouts, "[1,4,12,14] [1,4,12,14] [1,4,12,14] [1,12,14,32]by channel [1,12,14,32]by channel "
+                     "[1,12,14,32]by channel [1,16,10,12] ");
 }
 
 TEST(Memory, OneValueIsNotStoredManyTimes) {

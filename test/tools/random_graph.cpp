@@ -67,7 +67,7 @@ private:
   Ref any_dim();
   Dims any_dims(int lowest_rank, int highest_rank);
   double number(DType type, bool wild);
-  Value input(DType type, const Dims& dims, bool wild = false);
+  Value input(DType type, const Dims& dims, bool wild = false, int constant_percent = 20);
   template <typename Accept> Value pick(Accept accept, DType type, int lowest_rank = 0);
   Value partner(const Value& a);
   void add(Value v, const Value& from);
@@ -147,7 +147,7 @@ double Maker::number(DType type, bool wild) {
   return static_cast<double>(between(is_signed(type) ? -5 : 0, 6));
 }
 
-Value Maker::input(DType type, const Dims& dims, bool wild) {
+Value Maker::input(DType type, const Dims& dims, bool wild, int constant_percent) {
   HostTensor t = zeros(type, sizes(dims));
   const size_t bytes = static_cast<size_t>(byte_size(type));
   const bool special = is_float(type) && !wild && chance(12);
@@ -160,7 +160,7 @@ Value Maker::input(DType type, const Dims& dims, bool wild) {
   }
   Value v{{}, wild ? kWild : type == DType::BF16 ? 1.5 : 2.0, 2};
   const bool is_static = static_shape(dims).has_value();
-  if (is_static && chance(20)) {
+  if (is_static && chance(constant_percent)) {
     auto owner = std::make_shared<std::vector<std::byte>>(t.data);
     ConstantData data{type, t.shape, {}};
     data.data.bytes = *owner;
@@ -456,32 +456,40 @@ void Maker::product() {
 }
 
 void Maker::convolve() {
-  const int64_t spatial = between(1, 2), groups = any({1, 1, 1, 2, 3});
-  const int64_t channels = groups * between(1, 4), made = groups * between(1, 5);
-  Dims x{any_dim(), ctx().index(channels)}, w{ctx().index(made), ctx().index(channels / groups)};
-  const bool transposed = chance(25);
-  if (transposed) w = {ctx().index(channels), ctx().index(made / groups)};
+  const auto is_picture = [&](const Value& v) {
+    const Refs dims = v.x->shape;
+    return !v.wild() && is_float(v.x->dtype) && (dims.size() == 3 || dims.size() == 4) && elements(dims) > 0 &&
+           static_shape(Dims(dims.begin() + 1, dims.end()));
+  };
+  const auto old = std::find_if(pool_.rbegin(), pool_.rend(), is_picture);
+  const bool again = old != pool_.rend() && chance(50); // a convolution of another value, and of constant weights
+  Dims x{any_dim(), ctx().index(between(1, 6))};
+  for (int64_t i = between(1, 2); i > 0; --i) x.push_back(ctx().index(between(1, 12)));
+  if (again) x = Dims(old->x->shape.begin(), old->x->shape.end());
+  const int64_t channels = size(x[1]), groups = chance(25) ? channels : channels % 2 == 0 && chance(25) ? 2 : 1;
+  const int64_t made = groups * (groups < 4 && chance(40) ? between(16, 19) : between(1, 5));
+  const bool transposed = chance(20);
+  Dims w{ctx().index(transposed ? channels : made), ctx().index((transposed ? made : channels) / groups)};
   std::vector<Window> windows;
-  for (int64_t i = 0; i < spatial; ++i) {
-    Window window{between(1, 4), between(1, 3), between(1, 2), between(0, 2), between(0, 2), 0};
-    window.pad_lo = std::min(window.pad_lo, window.span() - 1);
-    window.pad_hi = std::min(window.pad_hi, window.span() - 1);
-    x.push_back(ctx().index(between(window.span(), window.span() + 8)));
+  for (size_t axis = 2; axis < x.size(); ++axis) {
+    const int64_t n = size(x[axis]), kernel = between(1, std::min<int64_t>(4, n));
+    Window window{kernel, between(1, 3), 2 * kernel - 1 <= n ? between(1, 2) : 1, 0, 0, 0};
+    window.pad_lo = std::min(between(0, 2), window.span() - 1);
+    window.pad_hi = std::min(between(0, 2), window.span() - 1);
     w.push_back(ctx().index(window.kernel));
     windows.push_back(window);
   }
   if (elements(x) > kMostElements || elements(x) * made / groups > kMostWork) return;
-  const DType type = any(kFloats);
-  const Value a = input(type, x), b = input(type, w);
+  const Value a = again ? *old : input(any(kFloats), x), b = input(a.x->dtype, w, false, 60);
   const Ref y = transposed ? conv_transpose(a.x, b.x, windows, groups) : conv(a.x, b.x, windows, groups);
   const double taps = static_cast<double>(channels * elements({w.data() + 2, w.size() - 2}));
   Value v{y, a.most * b.most * taps, a.grain + b.grain};
   if (chance(40)) {
-    const Value bias = input(type, {ctx().index(made)});
+    const Value bias = input(a.x->dtype, {ctx().index(made)});
     v.x = add_channel(v.x, bias.x);
     v.most += bias.most;
   }
-  add_sum(v, Value{a.x});
+  add_sum(v, a);
 }
 
 void Maker::pool_windows() {

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Problem: a convolution over packed weights wants its channels in the lanes of a vector, ONNX wants them outside of
+// the picture; and a concatenation wants its parts to be made where they end up.
+// Idea: the order of a buffer's dims is nobody's business but the scheduler's. The axis along which only the constant
+// operand of a product moves is the one to have innermost: that operand is packed along the lanes, the other one is
+// broadcast, whatever its order. Values without such a product take the order of what they read most of. No buffer is
+// copied for it: graph inputs and outputs keep their order, and are read and written across. Then a buffer that a
+// choice by position only copies lies in the result from the start, as a box of it; the copying kernel is left with
+// the other parts (parts.h).
+// And a window that reads beyond the edge reads zeros that are stored there, once, rather than asking at every load.
+// Not handled: dims cut into blocks, zeros around symbolic dims.
+#include "schedule/storage.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "rewrite/rewrite.h"
+#include "schedule/parts.h"
+
+namespace tgc {
+namespace {
+
+constexpr int64_t kLanes = 16;    // a shorter axis would leave lanes empty
+constexpr int64_t kMostZeros = 8; // on each side of an axis
+
+bool depends(Ref x, Ref range) { return std::find(x->ranges.begin(), x->ranges.end(), range) != x->ranges.end(); }
+
+/// The terms of a conjunction.
+std::vector<Ref> conjuncts(Ref gate) {
+  std::vector<Ref> out, todo = {gate};
+  while (!todo.empty()) {
+    Ref x = todo.back();
+    todo.pop_back();
+    if (x->is(Ops::And))
+      todo.insert(todo.end(), {x->src[0], x->src[1]});
+    else
+      out.push_back(x);
+  }
+  return out;
+}
+
+bool depends(const Position& at, Ref range) {
+  return (at.gate && depends(at.gate, range)) ||
+         std::any_of(at.index.begin(), at.index.end(), [&](Ref i) { return depends(i, range); });
+}
+
+} // namespace
+
+bool is_contraction(Ref node) {
+  return node->is(Ops::Reduce) && node->s(Attr::Kind) == "add" && node->src[0]->is(Ops::Mul) &&
+         !(node->src[0]->src[0] == node->src[0]->src[1]);
+}
+
+Refs data_sources(Ref node) { return node->cls() == OpClass::Movement ? node->src.first(1) : node->src; }
+
+bool Storage::is_buffer(Ref node) const {
+  const State& s = states_[node->id];
+  return s.fusion == Fusion::Realize && !s.storage && is_live_[node->id];
+}
+
+/// What is read from memory to compute `node` at `use`.
+std::vector<Storage::Access> Storage::accesses(Ref node, const Use& use) const {
+  std::vector<Access> out, todo = {{node, &use}};
+  std::set<const Use*> seen;
+  while (!todo.empty()) {
+    const Access at = todo.back();
+    todo.pop_back();
+    for (size_t i = 0; i < at.use->source_use.size(); ++i) {
+      const Ref source = at.source->src[i];
+      const State& s = states_[source->id];
+      const Access next = {source, &s.uses[at.use->source_use[i]]};
+      if (!seen.insert(next.use).second) continue;
+      if (source->cls() == OpClass::Leaf || s.fusion == Fusion::Realize)
+        out.push_back(next);
+      else
+        todo.push_back(s.fusion == Fusion::Stage ? Access{source, &s.inner} : next);
+    }
+  }
+  return out;
+}
+
+/// The axis of `node` along which the elements of its buffer follow each other; -1 if it has none.
+int64_t Storage::last_axis(Ref node) const {
+  const std::vector<int64_t>& order = places_[node->id].order;
+  for (size_t i = node->shape.size(); i-- > 0;) {
+    const int64_t axis = order.empty() ? static_cast<int64_t>(i) : order[i];
+    if (!is_const(node->shape[static_cast<size_t>(axis)], 1)) return axis;
+  }
+  return -1;
+}
+
+/// The axis of `node` along which the constant operand of its product moves and the other one does not; -1 if none.
+int64_t Storage::lanes_of_product(Ref node) const {
+  const State& s = states_[node->id];
+  Access product = {node, &s.inner};
+  std::set<const Use*> seen;
+  for (std::vector<Access> todo = {product}; !is_contraction(product.source);) {
+    if (todo.empty()) return -1;
+    product = todo.back();
+    todo.pop_back();
+    for (size_t i = 0; i < product.use->source_use.size(); ++i) {
+      const Ref source = product.source->src[i];
+      if (states_[source->id].fusion != Fusion::Inline || source->cls() == OpClass::Leaf) continue;
+      const Use* use = &states_[source->id].uses[product.use->source_use[i]];
+      if (seen.insert(use).second) todo.push_back({source, use});
+    }
+  }
+  if (product.use->source_use.empty()) return -1; // a sum of nothing
+  const Ref factors = product.source->src[0];
+  const Use& at = states_[factors->id].uses[product.use->source_use[0]];
+  std::vector<Access> constant, live;
+  for (size_t i = 0; i < at.source_use.size(); ++i) {
+    const Ref factor = factors->src[i];
+    std::vector<Access>& side = is_live_[factor->id] ? live : constant;
+    const State& f = states_[factor->id];
+    const Use& use = f.uses[at.source_use[i]];
+    if (factor->cls() == OpClass::Leaf || f.fusion == Fusion::Realize)
+      side.push_back({factor, &use});
+    else
+      for (const Access& a : accesses(factor, use)) side.push_back(a);
+  }
+  if (constant.empty() || live.empty()) return -1;
+  for (size_t i = s.fresh.size(); i-- > 0;) {
+    const Ref range = s.inner.at.index[s.fresh[i]];
+    const auto moves = [&](const Access& a) { return depends(a.use->at, range); };
+    if (range->is(Ops::Range) && range->src[0]->lo >= kLanes && std::any_of(constant.begin(), constant.end(), moves) &&
+        std::none_of(live.begin(), live.end(), moves))
+      return static_cast<int64_t>(s.fresh[i]);
+  }
+  return -1;
+}
+
+/// The axis of `node` that runs along the elements of most of what it reads; -1 if none does.
+int64_t Storage::inherited_lanes(Ref node) const {
+  const State& s = states_[node->id];
+  std::vector<double> weight(node->shape.size(), 0);
+  for (const Access& a : accesses(node, s.inner)) {
+    if (a.source->cls() == OpClass::Leaf || !is_live_[a.source->id]) continue;
+    const int64_t last = last_axis(a.source);
+    if (last < 0) continue;
+    for (size_t axis : s.fresh)
+      if (depends(a.use->at.index[static_cast<size_t>(last)], s.inner.at.index[axis]))
+        weight[axis] += static_cast<double>(numel(ctx_, a.source->shape)->hi);
+  }
+  const auto best = std::max_element(weight.begin(), weight.end());
+  return best == weight.end() || *best == 0 ? -1 : best - weight.begin();
+}
+
+void Storage::choose_order(Ref node) {
+  for (size_t axis = 1; axis < node->shape.size(); ++axis)
+    if (!dim_int(node->shape[axis])) return; // windows would be gated load by load
+  int64_t lanes = lanes_of_product(node);
+  if (lanes < 0) lanes = inherited_lanes(node);
+  if (lanes < 0 || lanes == last_axis(node)) return;
+  std::vector<int64_t>& order = places_[node->id].order;
+  order.resize(node->shape.size());
+  std::iota(order.begin(), order.end(), 0);
+  order.erase(order.begin() + lanes);
+  order.push_back(lanes);
+}
+
+/// Puts `part`, which `home` copies, there: it must be a box of it.
+bool Storage::place_in(Ref home, const Access& part) {
+  Place& place = places_[part.source->id];
+  if (!is_buffer(part.source) || place.home || part.source == home || part.source->dtype != home->dtype) return false;
+  const State& h = states_[home->id];
+  Place box{.home = home, .axis = {}, .offset = {}};
+  std::vector<bool> used(home->shape.size(), false);
+  for (size_t a = 0; a < part.source->shape.size(); ++a) {
+    const Ref index = part.use->at.index[a];
+    box.axis.push_back(-1);
+    box.offset.push_back(ctx_.index(0));
+    if (is_const(part.source->shape[a], 1)) continue;
+    for (size_t axis : h.fresh) {
+      const Ref range = h.inner.at.index[axis], offset = simplify(range - index);
+      if (!range->is(Ops::Range) || used[axis] || !depends(index, range) || !offset->ranges.empty()) continue;
+      used[axis] = true;
+      box.axis.back() = static_cast<int64_t>(axis);
+      box.offset.back() = offset;
+    }
+    if (box.axis.back() < 0) return false;
+  }
+  for (size_t axis = 0; axis < used.size(); ++axis)
+    if (!used[axis] && !is_const(home->shape[axis], 1)) return false;
+  for (Ref at = home; at; at = places_[at->id].home)
+    if (at == part.source) return false;
+  place = std::move(box);
+  return true;
+}
+
+/// Places what `home` only copies, by a chain of choices between views.
+void Storage::take_in(Ref home) {
+  if (!is_cut_into_parts(numel(ctx_, home->shape))) return;
+  std::vector<Access> todo = {{home, &states_[home->id].inner}};
+  while (!todo.empty()) {
+    const Access at = todo.back();
+    todo.pop_back();
+    const bool is_view = at.source->cls() == OpClass::Movement;
+    if (!at.source->is(Ops::Where) && !is_view) continue;
+    for (size_t i = at.use->source_use.size(); i-- > (is_view ? 0U : 1U);) {
+      const Ref source = at.source->src[i];
+      const Access next = {source, &states_[source->id].uses[at.use->source_use[i]]};
+      if (states_[source->id].fusion == Fusion::Realize)
+        place_in(home, next);
+      else if (states_[source->id].fusion == Fusion::Inline && source->cls() != OpClass::Leaf)
+        todo.push_back(next);
+    }
+  }
+}
+
+void Storage::choose(const std::vector<Ref>& order) {
+  for (Ref node : order)
+    if (is_buffer(node)) choose_order(node);
+  for (Ref node : order)
+    if (is_buffer(node)) take_in(node);
+  for (Ref node : order) {
+    const bool is_input = node->is(Ops::Param) && node->rank() > 0;
+    if (!is_input && !is_buffer(node)) continue;
+    for (Use& use : states_[node->id].uses) use.zero_outside = use.at.gate && surround(node, use);
+  }
+}
+
+/// Stores zeros where a sum reads beyond `node` if that is near it, so that the gate of `use` need not be asked. A
+/// graph input is copied for that.
+bool Storage::surround(Ref node, const Use& use) {
+  const size_t rank = node->shape.size();
+  std::vector<int64_t> lo(rank, 0), hi(rank, 0);
+  std::vector<Ref> inside;
+  bool sums = false;
+  for (size_t a = 0; a < rank; ++a) {
+    const Ref index = use.at.index[a];
+    for (Ref r : index->ranges) sums |= r->s(Attr::Axis) == "reduce";
+    inside.push_back(simplify(index));
+    inside.push_back(simplify(node->shape[a] - index - 1));
+    if (inside[2 * a]->lo >= 0 && inside[2 * a + 1]->lo >= 0) continue;
+    if (!dim_int(node->shape[a])) return false;
+    lo[a] = std::max<int64_t>(0, -index->lo);
+    hi[a] = std::max<int64_t>(0, index->hi - *dim_int(node->shape[a]) + 1);
+    if (lo[a] > kMostZeros || hi[a] > kMostZeros) return false;
+  }
+  for (Ref condition : conjuncts(use.at.gate)) { // all of it must say no more than that each index is inside
+    if (!condition->is(Ops::Lt)) return false;
+    if (std::find(inside.begin(), inside.end(), simplify(condition->src[1] - condition->src[0] - 1)) == inside.end())
+      return false;
+  }
+  if (!sums) return false;
+  while (places_[node->id].home) {
+    const Place& place = places_[node->id];
+    std::vector<int64_t> outer_lo(place.home->shape.size(), 0), outer_hi = outer_lo;
+    for (size_t a = 0; a < lo.size(); ++a) {
+      if (lo[a] == 0 && hi[a] == 0) continue;
+      const size_t axis = static_cast<size_t>(place.axis[a]);
+      if (place.axis[a] < 0 || !dims_equal(node->shape[a], place.home->shape[axis])) return false;
+      outer_lo[axis] = lo[a], outer_hi[axis] = hi[a];
+    }
+    lo = std::move(outer_lo), hi = std::move(outer_hi);
+    node = place.home;
+  }
+  Place& place = places_[node->id];
+  place.lo.resize(lo.size()), place.hi.resize(lo.size());
+  for (size_t a = 0; a < lo.size(); ++a) {
+    place.lo[a] = std::max(place.lo[a], lo[a]);
+    place.hi[a] = std::max(place.hi[a], hi[a]);
+  }
+  return true;
+}
+
+/// The extent of an axis of a buffer.
+Ref Storage::with_zeros(Ref node, size_t axis) const {
+  const Place& place = places_[node->id];
+  return place.lo.empty() ? node->shape[axis] : dim_add(node->shape[axis], ctx_.index(place.lo[axis] + place.hi[axis]));
+}
+
+/// What is given for each axis, from the outermost dim of the buffer to the innermost.
+std::vector<Ref> Storage::ordered(Ref node, const std::vector<Ref>& by_axis) const {
+  const std::vector<int64_t>& order = places_[node->id].order;
+  std::vector<Ref> out = by_axis;
+  for (size_t i = 0; i < order.size(); ++i) out[i] = by_axis[static_cast<size_t>(order[i])];
+  return out;
+}
+
+Ref Storage::buffer(Ref node) {
+  while (places_[node->id].home) node = places_[node->id].home;
+  State& s = states_[node->id];
+  if (s.storage) return s.storage;
+  const Place& place = places_[node->id];
+  Attrs attrs = {{Attr::Slot, buffers_++}, {Attr::Space, std::string("global")}};
+  if (!place.order.empty()) attrs.push_back({Attr::Layout, place.order});
+  if (!place.lo.empty()) unfilled_.push_back(node);
+  std::vector<Ref> shape;
+  for (size_t a = 0; a < node->shape.size(); ++a) shape.push_back(with_zeros(node, a));
+  return s.storage = ctx_.make(Ops::Buffer, node->dtype, ordered(node, shape), attrs);
+}
+
+/// The kernel that copies a graph input to where there are zeros around it.
+KernelDraft Storage::copy_of(Ref input) {
+  std::vector<Ref> at;
+  for (size_t a = 0; a < input->shape.size(); ++a) {
+    const Ref extent = simplify(input->shape[a]);
+    at.push_back(is_const(extent, 1) ? ctx_.index(0) : ctx_.range(extent, static_cast<int64_t>(a)));
+  }
+  const Ref value = ctx_.make(Ops::Load, input->dtype, {input, flat_index(ctx_, at, input->shape)});
+  return {.out = buffer(input), .index = position(input, at), .value = value, .origin = {}};
+}
+
+std::vector<KernelDraft> Storage::take_fills() {
+  std::vector<KernelDraft> out;
+  for (Ref node : std::exchange(unfilled_, {})) {
+    const Place& place = places_[node->id];
+    const size_t rank = node->shape.size();
+    if (node->is(Ops::Param)) out.push_back(copy_of(node));
+    for (size_t a = 0; a < rank; ++a) {
+      if (place.lo[a] == place.hi[a]) {
+        if (place.lo[a] > 0) out.push_back(fill_of(node, a, 0, 2 * place.lo[a])); // both sides at once
+        continue;
+      }
+      if (place.lo[a] > 0) out.push_back(fill_of(node, a, 0, place.lo[a]));
+      if (place.hi[a] > 0) out.push_back(fill_of(node, a, place.lo[a], place.hi[a]));
+    }
+  }
+  return out;
+}
+
+/// The kernel that stores the zeros around axis `a` of `node`: `count` of them, from number `first` on, of those before
+/// and after its values. Axes before a are taken without their zeros and axes after it with them: no element twice.
+KernelDraft Storage::fill_of(Ref node, size_t a, int64_t first, int64_t count) {
+  const Place& place = places_[node->id];
+  std::vector<Ref> index, extent;
+  for (size_t b = 0; b < node->shape.size(); ++b) {
+    const Ref steps = simplify(b == a ? ctx_.index(count) : b < a ? node->shape[b] : with_zeros(node, b));
+    const auto dim = std::find(place.order.begin(), place.order.end(), static_cast<int64_t>(b));
+    const int64_t id = place.order.empty() ? static_cast<int64_t>(b) : dim - place.order.begin();
+    Ref step = is_const(steps, 1) ? ctx_.index(0) : ctx_.range(steps, id);
+    if (b < a) step = step + ctx_.index(place.lo[b]);
+    if (b == a) step = step + ctx_.index(first);
+    if (b == a && first >= place.lo[a])
+      step = step + node->shape[a];
+    else if (b == a && first + count > place.lo[a]) // as many after the values as before them
+      step = step + floordiv(step, ctx_.index(place.lo[a])) * node->shape[a];
+    index.push_back(simplify(step));
+    extent.push_back(with_zeros(node, b));
+  }
+  return {.out = buffer(node),
+          .index = flat_index(ctx_, ordered(node, index), ordered(node, extent)),
+          .value = ctx_.constant(node->dtype, 0),
+          .origin = {},
+          .is_fill = true};
+}
+
+Ref Storage::position(Ref node, std::vector<Ref> index) {
+  while (places_[node->id].home) {
+    const Place& place = places_[node->id];
+    std::vector<Ref> outer(place.home->shape.size(), ctx_.index(0));
+    for (size_t a = 0; a < index.size(); ++a)
+      if (place.axis[a] >= 0) outer[static_cast<size_t>(place.axis[a])] = simplify(index[a] + place.offset[a]);
+    index = std::move(outer);
+    node = place.home;
+  }
+  std::vector<Ref> shape;
+  for (size_t a = 0; a < node->shape.size(); ++a) {
+    shape.push_back(with_zeros(node, a));
+    if (!places_[node->id].lo.empty()) index[a] = index[a] + ctx_.index(places_[node->id].lo[a]);
+  }
+  return flat_index(ctx_, ordered(node, index), ordered(node, shape));
+}
+
+Ref Storage::load(Ref node, const Use& use) {
+  const Ref from = buffer(node), index = position(node, use.at.index);
+  if (!use.at.gate || use.zero_outside) return ctx_.make(Ops::Load, from->dtype, {from, index});
+  return ctx_.make(Ops::Load, from->dtype, {from, index, use.at.gate, ctx_.constant(from->dtype, 0)});
+}
+
+} // namespace tgc

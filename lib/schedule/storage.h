@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <vector>
+
+#include "schedule/kernelize.h"
+#include "schedule/uses.h"
+
+namespace tgc {
+
+/// Where realized values lie: in which buffer, in which order of dims, at which place of it.
+class Storage {
+public:
+  /// states, is_live (not computed from weights alone): by node id.
+  Storage(Context& ctx, std::vector<State>& states, const std::vector<bool>& is_live)
+      : ctx_(ctx), states_(states), is_live_(is_live), places_(states.size()) {}
+
+  /// Decides for all realized nodes of `order` (sources first), whose uses are known.
+  void choose(const std::vector<Ref>& order);
+
+  /// The buffer or graph output that holds `node`, made when first asked for.
+  Ref buffer(Ref node);
+  /// The flat position of element `index` of `node` in its buffer, simplified.
+  Ref position(Ref node, std::vector<Ref> index);
+  /// A load of `node` as `use` reads it; 0 where that is gated off.
+  Ref load(Ref node, const Use& use);
+  /// The kernels that store zeros around the values of the buffers made since this was last called; a graph input is
+  /// copied into such a buffer.
+  std::vector<KernelDraft> take_fills();
+
+private:
+  /// Axis a of a node is axis `axis[a]` of `home`, from `offset[a]` on; an axis of one element may have none.
+  struct Place {
+    Ref home;
+    std::vector<int64_t> axis;
+    std::vector<Ref> offset;
+    std::vector<int64_t> order = {}; ///< dims from outermost to innermost, of what has no home; empty: as they are
+    std::vector<int64_t> lo = {}, hi = {}; ///< zeros before and after each axis, of what has no home; empty: none
+  };
+  struct Access {
+    Ref source;
+    const Use* use;
+  };
+
+  bool is_buffer(Ref node) const;
+  std::vector<Access> accesses(Ref node, const Use& use) const;
+  int64_t last_axis(Ref node) const;
+  int64_t lanes_of_product(Ref node) const;
+  int64_t inherited_lanes(Ref node) const;
+  void choose_order(Ref node);
+  void take_in(Ref home);
+  bool place_in(Ref home, const Access& part);
+  bool surround(Ref node, const Use& use);
+  KernelDraft copy_of(Ref input);
+  KernelDraft fill_of(Ref node, size_t axis, int64_t first, int64_t count);
+  Ref with_zeros(Ref node, size_t axis) const;
+  std::vector<Ref> ordered(Ref node, const std::vector<Ref>& by_axis) const;
+
+  Context& ctx_;
+  std::vector<State>& states_;
+  const std::vector<bool>& is_live_;
+  std::vector<Place> places_; ///< by id
+  std::vector<Ref> unfilled_; ///< nodes
+  int64_t buffers_ = 0;
+};
+
+} // namespace tgc
