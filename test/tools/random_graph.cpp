@@ -159,8 +159,7 @@ Value Maker::input(DType type, const Dims& dims, bool wild, int constant_percent
     }
   }
   Value v{{}, wild ? kWild : type == DType::BF16 ? 1.5 : 2.0, 2};
-  const bool is_static = static_shape(dims).has_value();
-  if (is_static && chance(constant_percent)) {
+  if (static_shape(dims) && chance(constant_percent)) {
     auto owner = std::make_shared<std::vector<std::byte>>(t.data);
     ConstantData data{type, t.shape, {}};
     data.data.bytes = *owner;
@@ -456,7 +455,7 @@ void Maker::product() {
 }
 
 void Maker::convolve() {
-  const auto is_picture = [&](const Value& v) {
+  const auto is_picture = [this](const Value& v) {
     const Refs dims = v.x->shape;
     return !v.wild() && is_float(v.x->dtype) && (dims.size() == 3 || dims.size() == 4) && elements(dims) > 0 &&
            static_shape(Dims(dims.begin() + 1, dims.end()));
@@ -482,8 +481,7 @@ void Maker::convolve() {
   if (elements(x) > kMostElements || elements(x) * made / groups > kMostWork) return;
   const Value a = again ? *old : input(any(kFloats), x), b = input(a.x->dtype, w, false, 60);
   const Ref y = transposed ? conv_transpose(a.x, b.x, windows, groups) : conv(a.x, b.x, windows, groups);
-  const double taps = static_cast<double>(channels * elements({w.data() + 2, w.size() - 2}));
-  Value v{y, a.most * b.most * taps, a.grain + b.grain};
+  Value v{y, a.most * b.most * static_cast<double>(elements(w)), a.grain + b.grain}; // more terms than any sum has
   if (chance(40)) {
     const Value bias = input(a.x->dtype, {ctx().index(made)});
     v.x = add_channel(v.x, bias.x);
@@ -496,7 +494,6 @@ void Maker::pool_windows() {
   const Value a =
       pick([](const Value& v) { return v.x->rank() <= 4 && !v.wild() && is_float(v.x->dtype); }, DType::F32, 3);
   std::vector<Window> windows;
-  std::vector<int64_t> extra;
   for (int64_t axis = std::max(1, a.x->rank() - 2); axis < a.x->rank(); ++axis) {
     const std::optional<int64_t> n = dim_int(dim(a.x, axis));
     if (!n || *n < 1 || a.x->rank() > 4) return;
@@ -505,10 +502,9 @@ void Maker::pool_windows() {
     window.pad_lo = between(0, window.kernel - 1);
     window.pad_hi = between(0, window.kernel - 1);
     windows.push_back(window);
-    extra.push_back(0);
   }
   if (chance(60)) return add_sum({max_pool(a.x, windows), a.most, a.grain}, a);
-  add_rounded(average_pool(a.x, windows, chance(50), extra), a);
+  add_rounded(average_pool(a.x, windows, chance(50), std::vector<int64_t>(windows.size(), 0)), a);
 }
 
 void Maker::indexed() {
@@ -578,8 +574,8 @@ GraphCase Maker::finish(const std::vector<Value>& outputs) {
   int64_t slot = static_cast<int64_t>(case_.inputs.size());
   std::vector<Ref> stores;
   for (const Value& v : outputs) {
-    const Ref out = ctx().make(Ops::Param, v.x->dtype, v.x->shape,
-                               {{Attr::Slot, slot}, {Attr::Name, "y" + std::to_string(stores.size())}});
+    const Attrs attrs = {{Attr::Slot, slot}, {Attr::Name, "y" + std::to_string(stores.size())}};
+    const Ref out = ctx().make(Ops::Param, v.x->dtype, v.x->shape, attrs);
     stores.push_back(ctx().make(Ops::Store, DType::Void, {out, v.x}));
     case_.agree.push_back(!v.exact() || v.ends ? Agree::Closely : v.sums ? Agree::ButZeroSigns : Agree::InBits);
     ++slot;
@@ -594,12 +590,10 @@ GraphCase random_graph(uint64_t seed, int only, int* count) {
   Maker maker(seed);
   const std::vector<Value> values = maker.make_values();
   if (count) *count = static_cast<int>(values.size());
+  if (only >= 0) return maker.finish({values[static_cast<size_t>(only)]});
   std::vector<Value> outputs;
-  if (only >= 0)
-    outputs = {values[static_cast<size_t>(only)]};
-  else
-    for (size_t n = std::min<size_t>(values.size(), 1 + maker.below(3)); n > 0; --n)
-      outputs.push_back(values[values.size() - n]);
+  for (size_t n = std::min<size_t>(values.size(), 1 + maker.below(3)); n > 0; --n)
+    outputs.push_back(values[values.size() - n]);
   return maker.finish(outputs);
 }
 

@@ -1,0 +1,517 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Which opts a CPU kernel gets, without search. One idea per step, each tried and dropped if it does not apply:
+// merge axes that nothing distinguishes; find the lane axis (unit stride in the store, cheap in the loads); if the
+// kernel is a contraction (a sum of products), find the row axis (one operand is reused along it) and size the register
+// tile so that rows x vectors + vectors + 1 fit the register file; put the loop that walks the constant operand's
+// panels outermost, pack that operand in the order it is read, copy a run-time operand that lies across the lanes to
+// scratch a panel at a time, unroll the innermost reduction, divide the outermost axis among threads. Rows of softmax
+// and friends get lanes on each of their loops. Not here: cache blocking beyond one level, search.
+#include "schedule/heuristic.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "rewrite/lower/expand.h"
+#include "uop/diag.h"
+
+namespace tgc {
+namespace {
+
+constexpr int64_t kMaxRows = 16;          // register rows of a tile
+constexpr int64_t kMaxUnrolled = 16;      // reduction steps repeated in the code
+constexpr double kVectorLoad = 0.1;       // cost of a contiguous load beside a multiply-add that reuses it
+constexpr double kGatedBroadcast = 0.3;   // the same of a scalar load that may be off
+constexpr double kStagedElement = 1.5;    // the same of copying an element to scratch
+constexpr int64_t kMinChunks = 4;         // chunks that the outermost loop must offer, else a wider one goes there
+constexpr double kThreadWork = 64 * 1024; // operations below which a launch costs more than it saves
+
+int64_t extent(Ref axis) { return dim_int(axis->src[0]).value_or(0); } // 0: symbolic
+double upper(Ref axis) { return static_cast<double>(std::max<int64_t>(axis->src[0]->hi, 1)); }
+bool depends(Ref x, Ref axis) { return std::find(x->ranges.begin(), x->ranges.end(), axis) != x->ranges.end(); }
+
+class Heuristic {
+public:
+  Heuristic(Ref func, const TargetInfo& target, const std::vector<bool>& constant, bool reorder)
+      : target_(target), constant_(constant), reorder_(reorder), k_{func, {}} {}
+
+  OptKernel run() {
+    run_nest();
+    pack();
+    thread();
+    return k_;
+  }
+  /// What a nest gets: its operands are not packed, since other nests may read them too.
+  OptKernel run_nest() {
+    look();
+    while (split_at_division()) {
+    }
+    merge_axes();
+    look();
+    if (target_.has_vectors) vectorize();
+    unroll();
+    return k_;
+  }
+  /// What nests get once they are joined.
+  OptKernel run_joined() {
+    look();
+    thread();
+    return k_;
+  }
+  const std::vector<Opt>& opts() const { return opts_; }
+
+private:
+  bool attempt(Opt::Kind kind, std::vector<int64_t> args) {
+    OptKernel trial = k_;
+    try {
+      apply_opt(trial, Opt{kind, args});
+    } catch (const CompileError&) {
+      return false;
+    }
+    k_ = std::move(trial);
+    opts_.push_back(Opt{kind, std::move(args)});
+    look();
+    return true;
+  }
+
+  /// Re-reads the kernel: its axes, which of them are output axes, its accesses and the contraction.
+  void look() {
+    axes_ = kernel_axes(k_.func);
+    loads_.clear();
+    stores_.clear();
+    closed_.clear();
+    contraction_ = Ref();
+    for (Ref node : toposort(k_.func)) {
+      if (node->is(Ops::Load)) loads_.push_back(node);
+      if (node->is(Ops::Store)) stores_.push_back(node);
+      if (!node->is(Ops::Reduce) && !node->is(Ops::End)) continue;
+      for (Ref r : node->src.subspan(1)) closed_.push_back(r);
+      if (node->is(Ops::Reduce) && node->s(Attr::Kind) == "add" && is_product(node->src[0])) contraction_ = node;
+    }
+  }
+
+  static bool is_product(Ref value) {
+    while (value->is(Ops::Cast) || value->is(Ops::Where)) value = value->src[value->is(Ops::Where) ? 1 : 0];
+    return value->is(Ops::Mul);
+  }
+  bool is_output(Ref axis) const { return std::find(closed_.begin(), closed_.end(), axis) == closed_.end(); }
+  bool is_plain(Ref axis) const { return axis->s(Attr::Axis) == "loop" || axis->s(Attr::Axis) == "reduce"; }
+  int64_t position(Ref axis) const { return std::find(axes_.begin(), axes_.end(), axis) - axes_.begin(); }
+
+  /// A loop whose step is taken apart by a division (a flattened picture in another order of dims) becomes two that are
+  /// not; the smallest divisor first.
+  bool split_at_division() {
+    Ref axis;
+    int64_t by = 0;
+    for (Ref node : toposort(k_.func)) {
+      if (!node->is(Ops::FloorDiv) && !node->is(Ops::FloorMod)) continue;
+      const Ref a = node->src[0];
+      const std::optional<int64_t> n = const_int(node->src[1]);
+      const bool divides = n && a->is(Ops::Range) && is_plain(a) && *n > 1 && extent(a) > *n && extent(a) % *n == 0;
+      if (divides && (!axis || *n < by)) axis = a, by = *n;
+    }
+    if (!axis) return false;
+    const OptKernel saved = k_;
+    const int64_t before = divisions(k_.func);
+    if (!attempt(Opt::Kind::Split, {position(axis), by})) return false;
+    if (divisions(k_.func) < before) return true;
+    k_ = saved;
+    opts_.pop_back();
+    look();
+    return false;
+  }
+
+  void merge_axes() {
+    look();
+    for (size_t i = axes_.size(); i-- > 1;)
+      if (i < axes_.size()) attempt(Opt::Kind::Merge, {static_cast<int64_t>(i - 1)});
+  }
+
+  bool unit_stride(Ref access, Ref axis) const { return coefficient(access->src[1], axis) == 1; }
+
+  /// The lane axis: of a contraction, the output axis that costs least; else the one along which the root store is
+  /// contiguous, unless every load would become a gather and some reduction is contiguous instead.
+  Ref lane_axis() const {
+    Ref root = k_.func->src[0]->src[0], lane;
+    if (contraction_) return contraction_lane(root);
+    for (Ref axis : axes_)
+      if (is_output(axis) && is_plain(axis) && unit_stride(root, axis)) lane = axis;
+    if (!lane) return lane;
+    bool cheap = loads_.empty();
+    for (Ref load : loads_) {
+      std::optional<int64_t> c = coefficient(load->src[1], lane);
+      cheap |= c == 1 || c == 0;
+    }
+    for (Ref axis : axes_)
+      if (!is_output(axis) && !cheap && extent(axis) >= vector() / 2)
+        for (Ref load : loads_)
+          if (unit_stride(load, axis)) return Ref();
+    return lane;
+  }
+
+  /// Least cost per multiply-add, in vector operations: what loads add (a broadcast or a packed constant next to
+  /// nothing, a panel copied to scratch its share, else a gather one load per lane), the scattered store spread over
+  /// the reduction, and lanes left empty. None where something is gathered: then lanes run along the reduction. That
+  /// choice decides the order of sums, so it must not depend on how long a dim is, which may be symbolic.
+  Ref contraction_lane(Ref root) const {
+    double best = 0;
+    Ref lane;
+    for (Ref axis : axes_) {
+      if (!is_output(axis) || !is_plain(axis)) continue;
+      double v = static_cast<double>(vector()), cost = 1, reduced = 1;
+      bool gathers = false;
+      for (Ref load : contraction_loads()) {
+        const bool moves = depends(load->src[1], axis) || (load->src.size() > 2 && depends(load->src[2], axis));
+        const bool lies_along = coefficient(load->src[1], axis) == 1 || is_constant(load);
+        const Ref row = moves && !lies_along && may_stage_ ? row_axis(axis) : Ref();
+        gathers |= moves && !lies_along && !row;
+        if (!moves)
+          cost += load->src.size() > 2 ? kGatedBroadcast : 0;
+        else
+          cost += kVectorLoad + (lies_along ? 0 : row ? kStagedElement * v / upper(row) : v);
+      }
+      for (Ref r : contraction_->src.subspan(1)) reduced *= upper(r);
+      if (!unit_stride(root, axis)) cost += 2 * v / reduced;
+      double n = static_cast<double>(extent(axis));
+      if (n > 0) cost *= std::ceil(n / v) * v / n;
+      if (!gathers && (!lane || cost < best)) lane = axis, best = cost;
+    }
+    return lane;
+  }
+
+  /// A run-time operand that lies across the lanes.
+  bool wants_stage(Ref load, Ref lane) const {
+    return depends(load->src[1], lane) && coefficient(load->src[1], lane) != 1 && !is_constant(load);
+  }
+
+  bool is_constant(Ref load) const {
+    if (!load->src[0]->is(Ops::Param)) return false;
+    size_t slot = static_cast<size_t>(load->src[0]->i(Attr::Slot));
+    return slot < constant_.size() && constant_[slot];
+  }
+
+  int64_t vector() const {
+    DType type = contraction_ ? contraction_->dtype : k_.func->src[0]->src[0]->src[0]->dtype;
+    return std::max<int64_t>(2, target_.vector_bytes / std::max(1, byte_size(type)));
+  }
+
+  void vectorize() {
+    if (Ref lane = lane_axis()) {
+      if (contraction_)
+        tile_and_stage(lane);
+      else
+        split_lane(lane, vector());
+    }
+    for (bool again = true; again;) { // rows: every other innermost contiguous loop
+      again = false;
+      const std::vector<Ref> axes = axes_; // attempts re-read axes_
+      for (Ref axis : axes) {
+        bool contiguous = std::any_of(loads_.begin(), loads_.end(), [&](Ref l) { return unit_stride(l, axis); });
+        if (is_output(axis) || !is_plain(axis) || !contiguous || !may_reorder(axis)) continue;
+        if (split_lane(axis, reduction_lanes(axis))) {
+          again = true;
+          break;
+        }
+      }
+    }
+  }
+  /// Lanes along a reduction change the order of its terms.
+  bool may_reorder(Ref axis) const {
+    if (reorder_) return true;
+    for (Ref node : toposort(k_.func)) {
+      bool rounds = node->is(Ops::Reduce) && is_float(node->dtype) && node->s(Attr::Kind) != "max" &&
+                    node->s(Attr::Kind) != "min";
+      if (rounds && std::find(node->src.begin() + 1, node->src.end(), axis) != node->src.end()) return false;
+    }
+    return true;
+  }
+  /// Enough for all terms, or a whole vector. A power of two: lanes fold as a tree, and with neutral elements after the
+  /// last term the tree of 4 is part of that of 16, so that a sum is the same whether its extent is known or symbolic.
+  int64_t reduction_lanes(Ref axis) const {
+    int64_t lanes = vector();
+    while (lanes > 2 && axis->src[0]->hi <= lanes / 2) lanes /= 2;
+    return lanes;
+  }
+
+  /// Makes `axis`, or its inner part of `lanes`, the lanes.
+  bool split_lane(Ref axis, int64_t lanes) {
+    OptKernel saved = k_;
+    size_t count = opts_.size();
+    int64_t at = position(axis);
+    bool whole = extent(axis) == lanes || (is_output(axis) && extent(axis) > 0 && extent(axis) < lanes);
+    bool ok = whole ? attempt(Opt::Kind::Lane, {at})
+                    : attempt(Opt::Kind::Split, {at, lanes}) && attempt(Opt::Kind::Lane, {at + 1});
+    if (ok) return true;
+    k_ = saved;
+    opts_.resize(count);
+    look();
+    return false;
+  }
+
+  /// An output axis along which a load that moves with the lanes can be kept in registers: rather one that surely fills
+  /// a tile than an open one, of which a run may have a single row; then the longest.
+  Ref row_axis(Ref lane) const {
+    Ref best;
+    for (Ref axis : axes_) {
+      if (axis == lane || !is_output(axis) || !is_plain(axis) || axis->src[0]->hi < 2) continue;
+      bool reuses = false, used = false;
+      for (Ref load : contraction_loads()) {
+        reuses |= depends(load->src[1], lane) && !depends(load->src[1], axis);
+        used |= depends(load->src[1], axis);
+      }
+      const auto worth = [](Ref a) { return std::pair(std::min(a->src[0]->lo, kMaxRows), upper(a)); };
+      if (reuses && used && (!best || worth(axis) >= worth(best))) best = axis; // the inner one: its rows lie closer
+    }
+    return best;
+  }
+
+  std::vector<Ref> contraction_loads() const {
+    std::vector<Ref> out;
+    for (Ref load : toposort(contraction_->src[0]))
+      if (load->is(Ops::Load)) out.push_back(load);
+    return out;
+  }
+
+  /// Tiles; where operands lie across the lanes, walks panels of lanes outside of the rows and copies each to scratch.
+  void tile_and_stage(Ref lane) {
+    std::vector<int64_t> slots;
+    for (Ref load : contraction_loads())
+      if (wants_stage(load, lane) && load->src[0]->is(Ops::Param)) slots.push_back(load->src[0]->i(Attr::Slot));
+    const OptKernel saved = k_;
+    const size_t count = opts_.size();
+    tile(lane, !slots.empty());
+    for (const int64_t slot : slots) {
+      if (stage_panel(slot)) continue;
+      k_ = saved;
+      opts_.resize(count);
+      may_stage_ = false;
+      look();
+      if (const Ref other = lane_axis()) tile(other, false);
+      return;
+    }
+  }
+
+  /// Copies what the loops inside the one over panels read of `slot`, lanes last. A product so small that it has no
+  /// such loop reads element by element: its sums have the order of a larger one's.
+  bool stage_panel(int64_t slot) {
+    int64_t panel = -1;
+    std::vector<int64_t> order, lanes;
+    for (size_t i = 0; i < axes_.size(); ++i)
+      if (slot_depends(slot, axes_[i]) && is_output(axes_[i]) && axes_[i]->s(Attr::Axis) == "loop")
+        panel = static_cast<int64_t>(i);
+    for (int64_t i = panel + 1; i < static_cast<int64_t>(axes_.size()); ++i) {
+      const Ref axis = axes_[static_cast<size_t>(i)];
+      if (slot_depends(slot, axis)) (axis->s(Attr::Axis) == "lane" ? lanes : order).push_back(i);
+    }
+    std::vector<int64_t> args = {slot, panel};
+    args.insert(args.end(), order.begin(), order.end());
+    args.insert(args.end(), lanes.begin(), lanes.end());
+    return panel < 0 || attempt(Opt::Kind::Stage, args);
+  }
+
+  /// The register tile of a contraction: `rows` x `vectors` accumulators.
+  void tile(Ref lane, bool panels_outside) {
+    Ref row = row_axis(lane);
+    int64_t v = vector(), n = extent(lane), vectors = 1;
+    if (n >= 2 * v && (n % (2 * v) == 0 || n >= 6 * v)) vectors = 2;
+    if (!row && n >= 4 * v && n % (4 * v) == 0) vectors = 4;
+    int64_t rows = row ? row_count(extent(row), vectors) : 1;
+    int64_t lane_at = position(lane), row_at = row ? position(row) : -1;
+    if (!split_lane(lane, v * vectors)) return;
+    bool lane_was_split = n == 0 || n > v * vectors;
+    if (row_at > lane_at && lane_was_split) ++row_at;
+    if (rows > 1) {
+      bool whole = rows == extent(axes_[static_cast<size_t>(row_at)]);
+      if (!whole && attempt(Opt::Kind::Split, {row_at, rows})) {
+        if (lane_at > row_at) ++lane_at;
+        attempt(Opt::Kind::Upcast, {row_at + 1});
+      } else if (whole) {
+        attempt(Opt::Kind::Upcast, {row_at});
+        row_at = -1;
+      }
+    }
+    if (row_at >= 0 && is_plain(axes_[static_cast<size_t>(row_at)]))
+      order_row_loop(axes_[static_cast<size_t>(row_at)], panels_outside);
+    order_terms();
+  }
+
+  /// Sums run innermost along the elements that follow each other in memory of what is broadcast: a step further along
+  /// another axis is another cache line, and for a tile of rows many.
+  void order_terms() {
+    int64_t last = -1, along = -1;
+    for (size_t i = 0; i < axes_.size(); ++i) {
+      if (axes_[i]->s(Attr::Axis) != "reduce") continue;
+      last = static_cast<int64_t>(i);
+      for (Ref load : contraction_loads())
+        if (!is_constant(load) && unit_stride(load, axes_[i])) along = last;
+    }
+    if (along < 0 || along == last) return;
+    std::vector<int64_t> order;
+    for (int64_t i = 0; i < static_cast<int64_t>(axes_.size()); ++i) {
+      if (i != along) order.push_back(i);
+      if (i == last) order.push_back(along);
+    }
+    attempt(Opt::Kind::Reorder, order);
+  }
+
+  /// Puts the loop over row blocks outermost or innermost of the output loops, whichever reads less again: outermost,
+  /// every row block reads the lanes' operand once more; innermost, every other block reads the rows' operand once
+  /// more.
+  void order_row_loop(Ref row, bool panels_outside) {
+    double outermost = upper(row), innermost = 1;
+    for (Ref axis : axes_)
+      if (is_output(axis) && !(axis == row) && axis->s(Attr::Axis) == "loop") innermost *= upper(axis);
+    for (Ref load : contraction_loads()) {
+      double bytes = static_cast<double>(std::max<int64_t>(load->src[0]->shape[0]->hi, 1));
+      if (depends(load->src[1], row))
+        innermost *= bytes;
+      else
+        outermost *= bytes;
+    }
+    if (panels_outside) outermost = innermost + 1;
+    std::vector<int64_t> order;
+    int64_t at = position(row), last = at;
+    for (size_t i = 0; i < axes_.size(); ++i)
+      if (is_output(axes_[i])) last = static_cast<int64_t>(i);
+    for (int64_t i = 0; i < static_cast<int64_t>(axes_.size()); ++i) {
+      if (outermost <= innermost && i == blocks()) order.push_back(at);
+      if (i != at) order.push_back(i);
+      if (i == last && outermost > innermost) order.push_back(at);
+    }
+    if (!std::is_sorted(order.begin(), order.end())) attempt(Opt::Kind::Reorder, order);
+  }
+
+  /// Axes shared with other nests; they come first.
+  int64_t blocks() const {
+    return std::count_if(axes_.begin(), axes_.end(), [](Ref a) { return a->s(Attr::Axis) == "block"; });
+  }
+
+  int64_t row_count(int64_t n, int64_t vectors) const {
+    int64_t budget = std::clamp<int64_t>((target_.vector_registers - vectors - 1) / vectors, 1, kMaxRows);
+    if (n == 0) return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(budget))); // the last tile is masked
+    if (n <= budget) return n;
+    for (int64_t rows = budget; rows >= std::max<int64_t>(4, budget / 2); --rows)
+      if (n % rows == 0) return rows;
+    int64_t tiles = (n + budget - 1) / budget;
+    return (n + tiles - 1) / tiles;
+  }
+
+  void move_outermost(int64_t at) {
+    std::vector<int64_t> order = {at};
+    for (int64_t i = 0; i < static_cast<int64_t>(axes_.size()); ++i)
+      if (i != at) order.push_back(i);
+    attempt(Opt::Kind::Reorder, order);
+  }
+
+  /// Repeats short reductions in the code, and a few steps of a long one.
+  void unroll() {
+    int64_t budget = kMaxUnrolled;
+    for (size_t i = axes_.size(); i-- > 0;) {
+      if (i >= axes_.size()) continue;
+      Ref axis = axes_[i];
+      if (is_output(axis) || axis->s(Attr::Axis) != "reduce" || extent(axis) == 0) continue;
+      if (extent(axis) <= budget) {
+        if (attempt(Opt::Kind::Unroll, {static_cast<int64_t>(i)})) budget /= std::max<int64_t>(1, extent(axis));
+      } else if (contraction_ && budget >= 4 && extent(axis) % 4 == 0 &&
+                 attempt(Opt::Kind::Split, {static_cast<int64_t>(i), 4})) {
+        attempt(Opt::Kind::Unroll, {static_cast<int64_t>(i) + 1});
+        budget = 1;
+      } else {
+        budget = 1;
+      }
+    }
+  }
+
+  /// Packs the constant operand of a contraction in reading order: loops by nesting, then rows, then lanes.
+  void pack() {
+    if (!contraction_) return;
+    std::vector<int64_t> slots;
+    for (Ref load : contraction_loads())
+      if (is_constant(load) && load->ranges.size() >= 2) slots.push_back(load->src[0]->i(Attr::Slot));
+    std::sort(slots.begin(), slots.end());
+    for (int64_t slot : slots) {
+      std::vector<int64_t> args = {slot};
+      for (const char* kind : {"", "upcast", "lane"})
+        for (Ref axis : axes_) {
+          bool dim = axis->s(Attr::Axis) == "upcast" || axis->s(Attr::Axis) == "lane";
+          bool wanted = *kind == 0 ? !dim : axis->s(Attr::Axis) == kind;
+          if (wanted && slot_depends(slot, axis)) args.push_back(position(axis));
+        }
+      attempt(Opt::Kind::Pack, args);
+    }
+  }
+  bool slot_depends(int64_t slot, Ref axis) const {
+    return std::any_of(loads_.begin(), loads_.end(), [&](Ref l) {
+      return l->src[0]->is(Ops::Param) && l->src[0]->i(Attr::Slot) == slot && depends(l->src[1], axis);
+    });
+  }
+
+  void thread() {
+    double outer = 1, inner = 0;
+    for (Ref axis : axes_)
+      if (is_output(axis)) outer *= upper(axis);
+    for (Ref node : toposort(k_.func)) {
+      if (!node->is(Ops::Reduce) && !node->is(Ops::End)) continue;
+      double trips = 1;
+      for (Ref r : node->src.subspan(1)) trips *= upper(r);
+      inner += trips;
+    }
+    double work = outer * std::max(inner, 1.0);
+    if (work < kThreadWork || axes_.empty()) return;
+    const auto is_loop = [&](Ref axis) { return is_output(axis) && axis->s(Attr::Axis) == "loop"; };
+    const auto outermost = [&] { return std::find_if(axes_.begin(), axes_.end(), is_loop); };
+    if (outermost() == axes_.end()) return;
+    const auto is_short = [&] { return (*outermost())->src[0]->lo < kMinChunks; };
+    Ref widest = *outermost(); // a batch may be 1 at run time: count on lower bounds
+    for (Ref axis : axes_)
+      if (is_loop(axis) && axis->src[0]->lo > std::max<int64_t>(1, widest->src[0]->lo)) widest = axis;
+    if (is_short() && !(widest == *outermost()) && may_stand_inside(widest)) move_outermost(position(widest));
+    while (is_short()) {
+      const auto first = outermost();
+      if (first + 1 == axes_.end() || !is_loop(first[1]) || !may_stand_inside(first[1])) break;
+      if (!attempt(Opt::Kind::Collapse, {position(*first)})) break;
+    }
+    attempt(Opt::Kind::Thread, {position(*outermost())});
+  }
+
+  /// Whether all that is summed or staged depends on `axis`, so that nothing is done again when other output loops run
+  /// inside of it.
+  bool may_stand_inside(Ref axis) const {
+    const std::vector<Ref> nodes = toposort(k_.func);
+    return std::all_of(nodes.begin(), nodes.end(), [&](Ref node) {
+      return (!node->is(Ops::Reduce) && !node->is(Ops::After)) || depends(node, axis);
+    });
+  }
+
+  const TargetInfo& target_;
+  const std::vector<bool>& constant_;
+  bool reorder_, may_stage_ = true;
+  OptKernel k_;
+  std::vector<Opt> opts_;
+  std::vector<Ref> axes_, loads_, stores_, closed_;
+  Ref contraction_;
+};
+
+} // namespace
+
+Chosen choose_opts(Ref func, const TargetInfo& target, const std::vector<bool>& constant, bool reorder) {
+  Heuristic heuristic(func, target, constant, reorder);
+  OptKernel kernel = heuristic.run();
+  return {std::move(kernel), heuristic.opts()};
+}
+
+Chosen choose_nest_opts(Ref nest, const TargetInfo& target, bool reorder) {
+  const std::vector<bool> none;
+  Heuristic heuristic(nest, target, none, reorder);
+  OptKernel kernel = heuristic.run_nest();
+  return {std::move(kernel), heuristic.opts()};
+}
+
+Chosen choose_joint_opts(Ref func, const TargetInfo& target) {
+  const std::vector<bool> none;
+  Heuristic heuristic(func, target, none, false);
+  OptKernel kernel = heuristic.run_joined();
+  return {std::move(kernel), heuristic.opts()};
+}
+
+} // namespace tgc
