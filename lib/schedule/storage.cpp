@@ -255,7 +255,7 @@ bool Storage::surround(Ref node, const Use& use) {
       if (place.axis[a] < 0 || !dims_equal(node->shape[a], place.home->shape[axis])) return false;
       outer_lo[axis] = lo[a], outer_hi[axis] = hi[a];
     }
-    lo = std::move(outer_lo), hi = std::move(outer_hi);
+    lo = outer_lo, hi = outer_hi;
     node = place.home;
   }
   Place& place = places_[node->id];
