@@ -321,10 +321,10 @@ Staging staging(const OptKernel& k, const Opt& opt, const std::vector<Ref>& axes
 
 bool listed(const Staging& s, Ref range) { return std::find(s.order.begin(), s.order.end(), range) != s.order.end(); }
 
-/// Does an index or gate of `load` hold a symbolic dim?
-bool reads_var(Ref load) {
+/// Does an index or gate of `load` hold such a node?
+bool is_placed_by(Ref load, Ops op) {
   std::vector<Ref> order = toposort(load->src.subspan(1));
-  return std::any_of(order.begin(), order.end(), [](Ref n) { return n->is(Ops::Var); });
+  return std::any_of(order.begin(), order.end(), [op](Ref n) { return n->is(op); });
 }
 
 /// pack S P…: the packed order is the row-major order of axes P, padded where an axis runs past its old extent.
@@ -332,7 +332,8 @@ void apply_pack(OptKernel& k, const Opt& opt, const std::vector<Ref>& axes) {
   Context& ctx = *k.func->ctx;
   Staging s = staging(k, opt, axes, 1, 0);
   for (Ref r : s.load->ranges) require(listed(s, r), opt, "the index depends on an axis that is not listed");
-  require(!reads_var(s.load), opt, "what is read depends on a symbolic dim");
+  require(!is_placed_by(s.load, Ops::Var), opt, "what is read depends on a symbolic dim");
+  require(!is_placed_by(s.load, Ops::Load), opt, "what is read depends on data");
   const int64_t old_size = dim_int(s.load->src[0]->src[0]).value_or(1);
   require(*dim_int(s.size) <= kMaxPackGrowth * std::max<int64_t>(old_size, 4096), opt,
           "an element would be copied too often: " + std::to_string(*dim_int(s.size)) + " for " +

@@ -359,6 +359,16 @@ TEST(Schedule, TheAxisOfConstantsIsInnermost) {
   EXPECT_EQ(found, 1);
 }
 
+TEST(Schedule, RowsThatDataChoosesAreNotPacked) {
+  Graph g; // sum over k of table[id[i],k] * v[k]: where the table is read is known at run time only
+  Ref table = g.weight({16, 8}), id = g.param(g.dims({3}), DType::I64), v = g.param({8});
+  const std::vector<Ref> shape = g.dims({3, 8});
+  Ref at = g.move(Ops::Expand, g.move(Ops::Reshape, id, {3, 1}), shape);
+  Ref rows = g.ctx.make(Ops::Gather, table->dtype, {table, at}, {{Attr::Dim, int64_t{0}}});
+  Ref line = g.move(Ops::Expand, g.move(Ops::Reshape, v, {1, 8}), shape);
+  EXPECT_EQ(check(g.output(g.reduce(rows * line, "add", {1}))), 1U);
+}
+
 TEST(Schedule, CopiesAndSecondStores) {
   Graph g;
   Ref x = g.param({5, 5}), y = x + x;
