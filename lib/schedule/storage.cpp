@@ -91,15 +91,14 @@ int64_t Storage::last_axis(Ref node) const {
   return -1;
 }
 
-/// The axis of `node` along which the constant operand of its product moves and the other one does not; -1 if none.
-int64_t Storage::lanes_of_product(Ref node) const {
-  const State& s = states_[node->id];
-  Access product = {node, &s.inner};
+/// The sum of products that is computed with `node`; no source if there is none.
+Storage::Access Storage::product_in(Ref node) const {
   std::set<const Use*> seen;
-  for (std::vector<Access> todo = {product}; !is_contraction(product.source);) {
-    if (todo.empty()) return -1;
-    product = todo.back();
+  std::vector<Access> todo = {{node, &states_[node->id].inner}};
+  while (!todo.empty()) {
+    const Access product = todo.back();
     todo.pop_back();
+    if (is_contraction(product.source)) return product;
     for (size_t i = 0; i < product.use->source_use.size(); ++i) {
       const Ref source = product.source->src[i];
       if (states_[source->id].fusion != Fusion::Inline || source->cls() == OpClass::Leaf) continue;
@@ -107,6 +106,12 @@ int64_t Storage::lanes_of_product(Ref node) const {
       if (seen.insert(use).second) todo.push_back({source, use});
     }
   }
+  return {};
+}
+
+/// The axis of `node` along which the constant operand of its product moves and the other one does not; -1 if none.
+int64_t Storage::lanes_of_product(Ref node, const Access& product) const {
+  const State& s = states_[node->id];
   if (product.use->source_use.empty()) return -1; // a sum of nothing
   const Ref factors = product.source->src[0];
   const Use& at = states_[factors->id].uses[product.use->source_use[0]];
@@ -151,7 +156,10 @@ int64_t Storage::inherited_lanes(Ref node) const {
 void Storage::choose_order(Ref node) {
   for (size_t axis = 1; axis < node->shape.size(); ++axis)
     if (!dim_int(node->shape[axis])) return; // windows would be gated load by load
-  int64_t lanes = lanes_of_product(node);
+  const Access product = product_in(node);
+  if (product.source && is_live_[product.source->src[0]->src[0]->id] && is_live_[product.source->src[0]->src[1]->id])
+    return; // its factors' order is as good as any
+  int64_t lanes = product.source ? lanes_of_product(node, product) : -1;
   if (lanes < 0) lanes = inherited_lanes(node);
   if (lanes < 0 || lanes == last_axis(node)) return;
   std::vector<int64_t>& order = places_[node->id].order;

@@ -45,7 +45,8 @@ private:
   bool is_buffer(Ref node) const;
   std::vector<Access> accesses(Ref node, const Use& use) const;
   int64_t last_axis(Ref node) const;
-  int64_t lanes_of_product(Ref node) const;
+  Access product_in(Ref node) const;
+  int64_t lanes_of_product(Ref node, const Access& product) const;
   int64_t inherited_lanes(Ref node) const;
   void choose_order(Ref node);
   void take_in(Ref home);
