@@ -192,6 +192,7 @@ private:
     const size_t shape_at = in_.pos();
     const std::string_view shape = in_.peek() == '[' ? in_.bracketed() : std::string_view{};
     std::vector<Ref> src = sources(*op, names);
+    if (*op == Ops::Call && (src.empty() || !src[0]->is(Ops::Func))) in_.fail(at, "call @func");
     Attrs attrs;
     if (in_.take('{')) attributes(*op, dtype, attrs);
     std::string origin = origin_text();

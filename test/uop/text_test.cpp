@@ -265,6 +265,7 @@ TEST(Text, ErrorsGiveThePlaceWhatWasFoundAndWhatIsExpected) {
       {"%0 = iota index 3\n%0 = iota index 4", "3:1: error TGC-E102: %0 is defined twice"},
       {"%1 = neg index %0", "2:16: error TGC-E102: found \"%0\", expected a value defined above"},
       {"call @k", "2:6: error TGC-E102: found \"@k\", expected a func defined above"},
+      {"call 1", "2:1: error TGC-E102: found \"call\", expected call @func"},
       {"%0 = neg f32 1.5:f3", "2:18: error TGC-E102: found \"f3\", expected an element type"},
       {"%0 = neg f32 abc", "2:14: error TGC-E102: found \"abc\", expected a source: %n, @func or a constant"},
       {"%0 = iota index[4] 3", "2:16: error TGC-E102: the shape is [3], not [4]"},
