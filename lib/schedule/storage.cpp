@@ -142,12 +142,12 @@ int64_t Storage::inherited_lanes(Ref node) const {
   const State& s = states_[node->id];
   std::vector<double> weight(node->shape.size(), 0);
   for (const Access& a : accesses(node, s.inner)) {
-    if (a.source->cls() == OpClass::Leaf || !is_live_[a.source->id]) continue;
+    if (a.use->at.index.empty()) continue;
     const int64_t last = last_axis(a.source);
     if (last < 0) continue;
     for (size_t axis : s.fresh)
       if (depends(a.use->at.index[static_cast<size_t>(last)], s.inner.at.index[axis]))
-        weight[axis] += static_cast<double>(numel(ctx_, a.source->shape)->hi);
+        weight[axis] += static_cast<double>(std::min(numel(ctx_, a.source->shape)->hi, numel(ctx_, node->shape)->hi));
   }
   const auto best = std::max_element(weight.begin(), weight.end());
   return best == weight.end() || *best == 0 ? -1 : best - weight.begin();

@@ -39,7 +39,7 @@ constexpr size_t kMostBytes = size_t{512} << 20; ///< of what all calls make
 
 size_t size_of(const std::vector<std::string>& texts) {
   size_t bytes = 0;
-  for (const std::string& text : texts) bytes += sizeof text + text.size();
+  for (const std::string& text : texts) bytes += sizeof(std::string) + text.size();
   return bytes;
 }
 
