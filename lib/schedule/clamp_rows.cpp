@@ -11,25 +11,10 @@
 
 #include "rewrite/lower/expand.h"
 #include "rewrite/rewrite.h"
+#include "schedule/movement.h"
 
 namespace tgc {
 namespace {
-
-bool depends(Ref x, Ref range) { return std::find(x->ranges.begin(), x->ranges.end(), range) != x->ranges.end(); }
-
-/// The terms of a conjunction, in order.
-std::vector<Ref> conjuncts(Ref gate) {
-  std::vector<Ref> out, todo = {gate};
-  while (!todo.empty()) {
-    Ref x = todo.back();
-    todo.pop_back();
-    if (x->is(Ops::And))
-      todo.insert(todo.end(), {x->src[1], x->src[0]});
-    else
-      out.push_back(x);
-  }
-  return out;
-}
 
 bool holds(Ref gate, Ref condition) {
   const std::vector<Ref> all = conjuncts(gate);

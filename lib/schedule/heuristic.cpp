@@ -13,6 +13,7 @@
 #include <cmath>
 
 #include "rewrite/lower/expand.h"
+#include "schedule/movement.h"
 #include "uop/diag.h"
 
 namespace tgc {
@@ -28,7 +29,6 @@ constexpr double kThreadWork = 64 * 1024; // operations below which a launch cos
 
 int64_t extent(Ref axis) { return dim_int(axis->src[0]).value_or(0); } // 0: symbolic
 double upper(Ref axis) { return static_cast<double>(std::max<int64_t>(axis->src[0]->hi, 1)); }
-bool depends(Ref x, Ref axis) { return std::find(x->ranges.begin(), x->ranges.end(), axis) != x->ranges.end(); }
 
 class Heuristic {
 public:

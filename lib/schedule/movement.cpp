@@ -5,6 +5,8 @@
 // Source of the idea: tinygrad schedule/indexing.py.
 #include "schedule/movement.h"
 
+#include <algorithm>
+
 #include "rewrite/rewrite.h"
 #include "uop/diag.h"
 
@@ -129,5 +131,20 @@ Position source_position(Ref movement, const Position& at) {
   default: internal_error(__FILE__, __LINE__, std::string(name(movement->op)) + " is not a movement op");
   }
 }
+
+std::vector<Ref> conjuncts(Ref gate) {
+  std::vector<Ref> out, todo = {gate};
+  while (!todo.empty()) {
+    Ref x = todo.back();
+    todo.pop_back();
+    if (x->is(Ops::And))
+      todo.insert(todo.end(), {x->src[1], x->src[0]});
+    else
+      out.push_back(x);
+  }
+  return out;
+}
+
+bool depends(Ref x, Ref range) { return std::find(x->ranges.begin(), x->ranges.end(), range) != x->ranges.end(); }
 
 } // namespace tgc

@@ -23,4 +23,10 @@ Ref flat_index(Context& ctx, Refs index, Refs shape);
 /// a && b, where null is true.
 Ref both(Ref a, Ref b);
 
+/// The terms of a conjunction, in order.
+std::vector<Ref> conjuncts(Ref gate);
+
+/// Whether the value of `x` depends on an open range.
+bool depends(Ref x, Ref range);
+
 } // namespace tgc

@@ -20,8 +20,6 @@ namespace {
 
 constexpr int64_t kRows = 32, kMinRows = 16, kMaxRows = 64; // of a block: wanted, and tried to avoid repeats
 
-bool depends(Ref x, Ref range) { return std::find(x->ranges.begin(), x->ranges.end(), range) != x->ranges.end(); }
-
 Ref storage_of(Ref x) {
   while (x->is(Ops::After)) x = x->src[0];
   return x;

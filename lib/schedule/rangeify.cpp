@@ -46,10 +46,6 @@ bool is_empty_reduce(Ref node) {
                      [&](int64_t axis) { return is_const(node->src[0]->shape[static_cast<size_t>(axis)], 0); });
 }
 
-bool depends(Ref index, Ref range) {
-  return std::find(index->ranges.begin(), index->ranges.end(), range) != index->ranges.end();
-}
-
 /// Operations per element of one op; loads count one, views nothing.
 double op_cost(Ref node) {
   switch (node->op) {

@@ -25,22 +25,6 @@ namespace {
 constexpr int64_t kLanes = 16;    // a shorter axis would leave lanes empty
 constexpr int64_t kMostZeros = 8; // on each side of an axis
 
-bool depends(Ref x, Ref range) { return std::find(x->ranges.begin(), x->ranges.end(), range) != x->ranges.end(); }
-
-/// The terms of a conjunction.
-std::vector<Ref> conjuncts(Ref gate) {
-  std::vector<Ref> out, todo = {gate};
-  while (!todo.empty()) {
-    Ref x = todo.back();
-    todo.pop_back();
-    if (x->is(Ops::And))
-      todo.insert(todo.end(), {x->src[0], x->src[1]});
-    else
-      out.push_back(x);
-  }
-  return out;
-}
-
 bool depends(const Position& at, Ref range) {
   return (at.gate && depends(at.gate, range)) ||
          std::any_of(at.index.begin(), at.index.end(), [&](Ref i) { return depends(i, range); });
