@@ -9,7 +9,7 @@ namespace tgc::tensor {
 namespace {
 
 constexpr int64_t kMostWork = int64_t{1} << 34; // elements of the masked product
-constexpr size_t kMostSlices = 64;
+constexpr size_t kMostSlices = 8;               // each is one more choice per element
 
 void check_work(Context& ctx, const Dims& dims) {
   std::optional<int64_t> work = dim_int(numel(ctx, dims));
@@ -72,18 +72,22 @@ Ref put(Ref data, Ref index, Ref updates, Scatter how) {
 
 Ref take_known(Ref x, int64_t axis, const std::vector<int64_t>& index) {
   Context& ctx = *x->ctx;
-  int64_t count = static_cast<int64_t>(index.size());
-  if (count == 0) return shrink_axis(x, axis, ctx.index(0), ctx.index(0));
-  int64_t step = count > 1 ? index[1] - index[0] : 1;
-  bool regular = step > 0;
-  for (size_t i = 1; i < index.size(); ++i) regular &= index[i] - index[i - 1] == step;
-  if (regular) return stride_axis(x, {axis, ctx.index(index[0]), ctx.index(count), step});
-  if (index.size() <= kMostSlices) {
-    std::vector<Ref> parts;
-    for (int64_t i : index) parts.push_back(shrink_axis(x, axis, ctx.index(i), ctx.index(1)));
-    return concat(parts, axis);
+  if (index.empty()) return shrink_axis(x, axis, ctx.index(0), ctx.index(0));
+  std::vector<Ref> parts;
+  for (size_t first = 0, last; first < index.size(); first = last) { // a run of equal steps, none of them back
+    if (parts.size() == kMostSlices) return Ref();
+    const int64_t step = first + 1 < index.size() ? std::max<int64_t>(index[first + 1] - index[first], 0) : 1;
+    for (last = first + 1; last < index.size() && index[last] - index[last - 1] == step;) ++last;
+    Ref count = ctx.index(static_cast<int64_t>(last - first)), start = ctx.index(index[first]);
+    if (step > 0) {
+      parts.push_back(stride_axis(x, {axis, start, count, step}));
+      continue;
+    }
+    Dims shape = dims_of(x);
+    shape[static_cast<size_t>(axis)] = count;
+    parts.push_back(broadcast_to(shrink_axis(x, axis, start, ctx.index(1)), shape));
   }
-  return Ref();
+  return concat(parts, axis);
 }
 
 } // namespace tgc::tensor

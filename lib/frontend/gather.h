@@ -21,7 +21,7 @@ enum class Scatter : unsigned char { Replace, Add, Mul, Max, Min };
 /// outside [0, n) do nothing; of several replacements the last wins.
 Ref put(Ref data, Ref index, Ref updates, Scatter how);
 
-/// Along `axis` of x: x's elements at known positions (all within the extent).
+/// Along `axis` of x: its elements at known positions (all within the extent), as few slices; null if they are many.
 Ref take_known(Ref x, int64_t axis, const std::vector<int64_t>& index);
 
 } // namespace tgc::tensor

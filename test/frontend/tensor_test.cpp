@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "frontend/elements.h"
+#include "frontend/gather.h"
 #include "frontend/graph.h"
 #include "frontend/nn.h"
 #include "uop/diag.h"
@@ -155,6 +156,21 @@ TEST(Tensor, AveragePoolCountsPaddingOnlyWhenAsked) {
   EXPECT_EQ(values_of(g.run(average_pool(x, {{2, 1, 1, 1, 0}}, false, {0}))), (Values{3, 4.5, 7.5}));
   EXPECT_EQ(values_of(g.run(average_pool(x, {{2, 1, 1, 1, 0}}, true, {0}))), (Values{1.5, 4.5, 7.5}));
   EXPECT_EQ(values_of(g.run(average_pool(x, {{2, 2, 1, 0, 0}}, true, {1}))), (Values{4.5, 9})); // ceil mode's padding
+}
+
+TEST(Tensor, KnownPositionsAreFewSlices) {
+  Graph g;
+  Ref x = g.ramp({2, 6});
+  auto row = [&](const std::vector<int64_t>& index) {
+    const Values all = values_of(g.run(take_known(x, 1, index)));
+    return Values(all.end() - static_cast<std::ptrdiff_t>(index.size()), all.end());
+  };
+  EXPECT_EQ(row({0, 0, 0}), (Values{6, 6, 6}));
+  EXPECT_EQ(row({1, 3, 5, 5, 5, 0, 1, 2, 4, 2}), (Values{7, 9, 11, 11, 11, 6, 7, 8, 10, 8}));
+  EXPECT_EQ(row({}), Values{});
+  const std::vector<int64_t> same(1000, 3);
+  EXPECT_TRUE(take_known(x, 1, same)->is(Ops::Expand));
+  EXPECT_FALSE(take_known(x, 1, {5, 4, 3, 2, 1, 0, 5, 4, 3, 2, 1, 0, 5, 4, 3, 2, 1, 0}));
 }
 
 TEST(Tensor, ConcatJoinsUnequalAndEmptyParts) {
