@@ -16,7 +16,8 @@ enum class Fusion : uint8_t {
 
 /// A kernel reads few buffers (a chain of concatenations must not read them all), and its code is short: what is
 /// inlined costs no more than this many operations, loops counted once. A value beyond is realized.
-constexpr double kMaxReads = 10, kMaxCode = 512;
+constexpr size_t kMaxReads = 10;
+constexpr double kMaxCode = 512;
 
 /// What a policy is told about one elementwise or reduce node. Sizes use the upper bounds of symbolic dims.
 struct FusionQuery {
@@ -25,8 +26,8 @@ struct FusionQuery {
   double elements;          ///< elements of the node
   double evaluations;       ///< elements computed, over all uses, if inlined
   double cost;              ///< operations of computing one element, down to buffers and broadcasts
-  double reads;             ///< loads of one element's computation, likewise
-  double code;              ///< operations of it, the body of a reduction counted once
+  size_t reads;             ///< distinct buffers that computing one element reads, likewise
+  double code;              ///< operations of one element, the body of a reduction counted once
   bool reduces;             ///< computing it runs a reduction (those below a broadcast aside: they run elsewhere)
   bool in_reduce;           ///< some use lies inside a reduction whose range its index depends on
   bool contracts;           ///< that reduction is a sum of products

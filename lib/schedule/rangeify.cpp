@@ -183,9 +183,14 @@ private:
     }
   }
 
+  static void add_new(std::vector<Ref>& to, const std::vector<Ref>& from) {
+    for (Ref node : from)
+      if (to.size() <= kMaxReads && std::find(to.begin(), to.end(), node) == to.end()) to.push_back(node);
+  }
+
   void compute_costs() {
     cost_.assign(size_, 0);
-    reads_.assign(size_, 0);
+    reads_.assign(size_, {});
     code_.assign(size_, 0);
     reduces_.assign(size_, false);
     contracts_.assign(size_, false);
@@ -195,12 +200,17 @@ private:
       double cost = op_cost(node);
       size_t data = node->cls() == OpClass::Leaf ? 0 : node->cls() == OpClass::Movement ? 1 : node->src.size();
       bool reduces = node->is(Ops::Reduce), contracts = is_contraction(node), multiplies = is_live_product(node);
-      double reads = node->is(Ops::Param) || node->is(Ops::Weight) ? 1 : 0, code = cost;
+      double code = cost;
+      std::vector<Ref>& reads = reads_[node->id];
+      if (node->is(Ops::Param) || node->is(Ops::Weight)) reads = {node};
       for (Ref s : node->src.first(data)) {
         cost += realized_[s->id] ? 1 : cost_[s->id];
-        const bool is_cut =
-            realized_[s->id] || must_realize_[computed(s)->id] || reads_[s->id] > kMaxReads || code_[s->id] > kMaxCode;
-        reads += is_cut ? 1 : reads_[s->id];
+        const bool is_cut = realized_[s->id] || must_realize_[computed(s)->id] || reads_[s->id].size() > kMaxReads ||
+                            code_[s->id] > kMaxCode;
+        if (is_cut)
+          add_new(reads, {computed(s)});
+        else
+          add_new(reads, reads_[s->id]);
         code += is_cut ? 1 : code_[s->id];
         reduces |= !realized_[s->id] && reduces_[s->id];
         contracts |= holds_product(s);
@@ -213,7 +223,7 @@ private:
       if (node->is(Ops::Expand) && !shapes_equal(node->shape, node->src[0]->shape)) {
         cost = std::min(cost, 1.0);
         reduces = contracts = multiplies = false;
-        reads = std::min(reads, 1.0);
+        if (!reads.empty()) reads = {node};
         code = std::min(code, 1.0);
       }
       reduces_[node->id] = reduces;
@@ -221,7 +231,6 @@ private:
       if (multiplies && node->is(Ops::Reduce) && !is_contraction(node)) contracts = false;
       contracts_[node->id] = contracts;
       multiplies_[node->id] = multiplies;
-      reads_[node->id] = reads;
       code_[node->id] = code;
       cost_[node->id] = cost;
     }
@@ -272,7 +281,7 @@ private:
                   .elements = count(node->shape),
                   .evaluations = 0,
                   .cost = cost_[node->id],
-                  .reads = reads_[node->id],
+                  .reads = reads_[node->id].size(),
                   .code = code_[node->id],
                   .reduces = reduces_[node->id],
                   .in_reduce = false,
@@ -533,7 +542,8 @@ private:
   std::vector<bool> has_data_;   ///< by id: not made of constants alone; set for origin_of
   size_t size_;                  // nodes that existed before this pass: the side tables' size
   std::vector<bool> realized_;
-  std::vector<double> cost_, reads_, code_;
+  std::vector<double> cost_, code_;
+  std::vector<std::vector<Ref>> reads_; ///< by id: the buffers that computing an element reads; not all, if too many
   std::vector<bool> reduces_, contracts_, multiplies_, must_realize_, is_live_;
   std::vector<Ref> product_ranges_; ///< of reductions that are live products
   std::vector<State> state_;

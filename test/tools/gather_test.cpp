@@ -40,6 +40,31 @@ TEST(Gather, IsOneLoadAnElement) {
   EXPECT_LE(trips, 64) << print(c.module); // nothing runs along the table
 }
 
+/// Words, positions and kinds: rows of three tables, their sum and its norm are one kernel and three for wrong indices.
+TEST(Gather, EmbeddingsAndTheirNormAreOneKernel) {
+  ModelSpec m;
+  m.inputs = {value_info("i", 7, {"b", "s"}), value_info("j", 7, {"s"}), value_info("k", 7, {"b", "s"})};
+  const auto table = [](const char* name, int64_t rows) {
+    std::vector<float> values(static_cast<size_t>(rows * 32));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i * i % 17);
+    return tensor_floats(name, {rows, 32}, values);
+  };
+  m.initializers = {table("w", 40), table("p", 70), table("t", 2), table("scale", 1)};
+  m.nodes = {node({"Gather", {"w", "i"}, {"a"}}), node({"Gather", {"p", "j"}, {"b"}}),
+             node({"Gather", {"t", "k"}, {"c"}}), node({"Add", {"a", "b"}, {"ab"}}),
+             node({"Add", {"ab", "c"}, {"abc"}}), node({"LayerNormalization", {"abc", "scale"}, {"y"}})};
+  m.outputs = {Wire().text(1, "y")};
+  m.opset = 17;
+  CompileOptions options;
+  options.import.dims = {{"b", {1, 16}}, {"s", {1, 256}}};
+  Compilation c = start_compilation(import_bytes(bytes_of(model(m)), "m.onnx", options.import), options);
+  run_pipeline(c, options);
+  int64_t norms = 0;
+  for (Ref call : c.module.root->src[0]->src)
+    norms += call->s(Attr::Origin).find("LayerNormalization") != std::string::npos;
+  EXPECT_EQ(norms, 1) << print(c.module);
+}
+
 TEST(Gather, KeepsBitsAndCountsFromTheEnd) {
   const Compiled c(model(gather({2, 3}, {4}, 1)));
   const HostTensor x = tensor_of(DType::F32, {2, 3}, {-0.0, 1, INFINITY, 3, NAN, 5});
