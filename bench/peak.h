@@ -21,6 +21,7 @@ template <typename Clock> double fma_peak(Clock seconds, int runs = 100) {
   double best = 0;
   for (int run = 0; run < runs; ++run) {
     Lanes chain[kChains] = {};
+    for (Lanes& c : chain) asm volatile("" : "+x"(c)); // equal chains would be one
     Lanes scale = Lanes{} + 0.999F, step = Lanes{} + 0.5F;
     asm volatile("" : "+x"(scale));
     const double start = seconds();
