@@ -19,13 +19,15 @@
 namespace tgc {
 namespace {
 
-constexpr int64_t kMaxRows = 16;          // register rows of a tile
-constexpr int64_t kMaxUnrolled = 16;      // reduction steps repeated in the code
-constexpr double kVectorLoad = 0.1;       // cost of a contiguous load beside a multiply-add that reuses it
-constexpr double kGatedBroadcast = 0.3;   // the same of a scalar load that may be off
-constexpr double kStagedElement = 1.5;    // the same of copying an element to scratch
-constexpr int64_t kMinChunks = 4;         // chunks that the outermost loop must offer, else a wider one goes there
-constexpr double kThreadWork = 64 * 1024; // operations below which a launch costs more than it saves
+constexpr int64_t kMaxRows = 16;         // register rows of a tile
+constexpr int64_t kMaxUnrolled = 16;     // reduction steps repeated in the code
+constexpr double kVectorLoad = 0.1;      // cost of a contiguous load beside a multiply-add that reuses it
+constexpr double kGatedBroadcast = 0.3;  // the same of a scalar load that may be off
+constexpr double kStagedElement = 1.5;   // the same of copying an element to scratch
+constexpr int64_t kMinChunks = 4;        // chunks that the outermost loop must offer, else a wider one goes there
+constexpr int64_t kRowBlocks = 4;        // blocks of rows, at most, that threads divide: few, to keep the loops inside
+constexpr int64_t kChunks = 32;          // chunks that are enough: of 2 to 8 threads, none waits long for the last one
+constexpr double kThreadWork = 8 * 1024; // operations below which no number of threads helps
 
 int64_t extent(Ref axis) { return dim_int(axis->src[0]).value_or(0); } // 0: symbolic
 double upper(Ref axis) { return static_cast<double>(std::max<int64_t>(axis->src[0]->hi, 1)); }
@@ -446,7 +448,36 @@ private:
     });
   }
 
+  /// Divides the kernel among threads, if that costs little along what lies outermost in the result's memory: then a
+  /// thread mostly reads what it wrote itself in the kernel before, and does not fetch it from another's cache.
   void thread() {
+    if (work() < kThreadWork || output_loops().empty()) return;
+    if (closed_.empty())
+      follow_memory();
+    else
+      put_rows_outermost();
+    collapse_short();
+    Ref widest = output_loops()[0]; // a batch may be 1 at run time: count on lower bounds
+    for (Ref axis : output_loops())
+      if (axis->src[0]->lo > std::max<int64_t>(1, widest->src[0]->lo)) widest = axis;
+    if (output_loops()[0]->src[0]->lo < kMinChunks && may_stand_inside(widest)) {
+      move_outermost(position(widest));
+      collapse_short();
+    }
+    attempt(Opt::Kind::Thread, {position(output_loops()[0])});
+  }
+
+  /// Joins the outermost loop with the next ones until there are chunks enough.
+  void collapse_short() {
+    while (output_loops()[0]->src[0]->lo < kChunks) {
+      const int64_t at = position(output_loops()[0]);
+      if (at + 1 == static_cast<int64_t>(axes_.size())) return;
+      const Ref next = axes_[static_cast<size_t>(at) + 1];
+      if (!is_loop(next) || !may_stand_inside(next) || !attempt(Opt::Kind::Collapse, {at})) return;
+    }
+  }
+
+  double work() const {
     double outer = 1, inner = 0;
     for (Ref axis : axes_)
       if (is_output(axis)) outer *= upper(axis);
@@ -456,30 +487,63 @@ private:
       for (Ref r : node->src.subspan(1)) trips *= upper(r);
       inner += trips;
     }
-    double work = outer * std::max(inner, 1.0);
-    if (work < kThreadWork || axes_.empty()) return;
-    const auto is_loop = [&](Ref axis) { return is_output(axis) && axis->s(Attr::Axis) == "loop"; };
-    const auto outermost = [&] { return std::find_if(axes_.begin(), axes_.end(), is_loop); };
-    if (outermost() == axes_.end()) return;
-    const auto is_short = [&] { return (*outermost())->src[0]->lo < kMinChunks; };
-    Ref widest = *outermost(); // a batch may be 1 at run time: count on lower bounds
-    for (Ref axis : axes_)
-      if (is_loop(axis) && axis->src[0]->lo > std::max<int64_t>(1, widest->src[0]->lo)) widest = axis;
-    if (is_short() && !(widest == *outermost()) && may_stand_inside(widest)) move_outermost(position(widest));
-    while (is_short()) {
-      const auto first = outermost();
-      if (first + 1 == axes_.end() || !is_loop(first[1]) || !may_stand_inside(first[1])) break;
-      if (!attempt(Opt::Kind::Collapse, {position(*first)})) break;
-    }
-    attempt(Opt::Kind::Thread, {position(*outermost())});
+    return outer * std::max(inner, 1.0);
   }
 
-  /// Whether all that is summed or staged depends on `axis`, so that nothing is done again when other output loops run
-  /// inside of it.
+  bool is_loop(Ref axis) const { return is_output(axis) && axis->s(Attr::Axis) == "loop"; }
+  /// By nesting.
+  std::vector<Ref> output_loops() const {
+    std::vector<Ref> loops;
+    std::copy_if(axes_.begin(), axes_.end(), std::back_inserter(loops), [&](Ref axis) { return is_loop(axis); });
+    return loops;
+  }
+  /// Elements of the result between two steps of `axis`; 0 if unknown.
+  int64_t stride(Ref axis) const { return coefficient(k_.func->src[0]->src[0]->src[1], axis).value_or(0); }
+
+  /// Nests the loops as the result lies in memory.
+  void follow_memory() {
+    std::vector<Ref> loops = output_loops();
+    for (Ref axis : loops)
+      if (stride(axis) == 0 || !may_stand_inside(axis)) return;
+    std::stable_sort(loops.begin(), loops.end(), [&](Ref a, Ref b) { return stride(a) > stride(b); });
+    std::vector<int64_t> order;
+    for (Ref axis : loops) order.push_back(position(axis));
+    for (Ref axis : axes_)
+      if (!is_loop(axis)) order.push_back(position(axis));
+    if (!std::is_sorted(order.begin(), order.end())) attempt(Opt::Kind::Reorder, order);
+  }
+
+  /// Puts blocks of the longest step in memory outermost, unless each thread would then read much that all read.
+  void put_rows_outermost() {
+    const Ref first = output_loops()[0];
+    Ref rows = first;
+    for (Ref axis : output_loops())
+      if (extent(axis) >= kMinChunks && stride(axis) > stride(rows) && may_stand_inside(axis)) rows = axis;
+    const double affordable = std::max(shared_bytes(first), static_cast<double>(target_.l2_bytes) / 4);
+    if (rows == first || shared_bytes(rows) > affordable) return;
+    const int64_t at = position(rows);
+    int64_t blocks = kRowBlocks;
+    while (extent(rows) % blocks != 0) --blocks;
+    if (blocks > 1 && attempt(Opt::Kind::Split, {at, extent(rows) / blocks})) move_outermost(at);
+  }
+  /// What every thread reads if the threads divide `axis`.
+  double shared_bytes(Ref axis) const {
+    double bytes = 0;
+    for (Ref load : loads_)
+      if (load->src[0]->is(Ops::Param) && !depends(load->src[1], axis))
+        bytes += static_cast<double>(load->src[0]->shape[0]->hi) * byte_size(load->dtype);
+    return bytes;
+  }
+
+  /// Whether all that is summed, staged or slow to compute depends on `axis`, so that nothing is done again when other
+  /// output loops run inside of it.
   bool may_stand_inside(Ref axis) const {
     const std::vector<Ref> nodes = toposort(k_.func);
     return std::all_of(nodes.begin(), nodes.end(), [&](Ref node) {
-      return (!node->is(Ops::Reduce) && !node->is(Ops::After)) || depends(node, axis);
+      const bool is_slow = node->is(Ops::Reduce) || node->is(Ops::After) || node->is(Ops::Exp) || node->is(Ops::Log) ||
+                           node->is(Ops::Tanh) || node->is(Ops::Erf) || node->is(Ops::Sin) || node->is(Ops::Cos) ||
+                           node->is(Ops::Pow) || node->is(Ops::Sqrt) || (node->is(Ops::Div) && is_float(node->dtype));
+      return !is_slow || depends(node, axis);
     });
   }
 

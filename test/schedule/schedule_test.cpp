@@ -458,6 +458,36 @@ TEST(Opts, RowsTimesRowsAreStagedAPanelAtATime) {
   }
 }
 
+/// The opts of out[place] = value(place of x).
+static std::string opts_of(Ref out_index, Ref value, int64_t numel) {
+  Context& ctx = *value->ctx;
+  Ref out = ctx.make(Ops::Param, DType::F32, {ctx.index(numel)}, {{Attr::Slot, int64_t{0}}});
+  Ref sink = ctx.make(Ops::Sink, DType::Void, {ctx.make(Ops::Store, DType::Void, {out, out_index, value})});
+  Ref func = ctx.make(Ops::Func, DType::Void, {sink}, {{Attr::Name, std::string("k")}});
+  return optimize_kernel(func, wide_target(), {}).func->s(Attr::Opts);
+}
+
+TEST(Opts, ThreadsDivideWhatLiesOutermostInMemory) {
+  Context ctx;
+  const auto param = [&](int64_t slot, int64_t numel) {
+    return ctx.make(Ops::Param, DType::F32, {ctx.index(numel)}, {{Attr::Slot, slot}});
+  };
+  const auto load = [&](Ref x, Ref at) { return ctx.make(Ops::Load, DType::F32, {x, at}); };
+  Ref c = ctx.range(ctx.index(64), 0, "loop"), h = ctx.range(ctx.index(8), 1, "loop"),
+      w = ctx.range(ctx.index(16), 2, "loop");
+  Ref padded = h * ctx.index(18) + w, at = (h * ctx.index(16) + w) * ctx.index(64) + c; // [8,18,…], [8,16,64]
+  Ref x = load(param(1, 8 * 18 * 64), padded * ctx.index(64) + c);
+  EXPECT_EQ(opts_of(at, unary(Ops::Neg, x), 8 * 16 * 64), "split 0 8; lane 1; reorder 2 3 0 1; collapse 0; thread 0");
+  Ref scale = unary(Ops::Exp, load(param(2, 64), c)); // once for each channel, not for each pixel
+  EXPECT_EQ(opts_of(at, x * scale, 8 * 16 * 64), "split 0 8; lane 1; thread 0");
+  Ref k = ctx.range(ctx.index(24), 3, "reduce"); // rows as four blocks, in which the loops stay as they were
+  Ref y = load(param(1, 8 * 18 * 24), padded * ctx.index(24) + k) * load(param(2, 24 * 64), k * ctx.index(64) + c);
+  Ref sum = ctx.make(Ops::Reduce, DType::F32, {y, k}, {{Attr::Kind, std::string("add")}});
+  const std::string opts = opts_of(at, sum, 8 * 16 * 64);
+  EXPECT_EQ(opts.substr(opts.rfind("split")), "split 3 2; reorder 3 0 1 2 4 5 6 7; collapse 0; collapse 0; thread 0")
+      << opts;
+}
+
 TEST(Schedule, AProductBesideAnotherGetsItsOwnKernel) {
   Graph g; // a vector-matrix product that is added to each row of a matrix product
   Ref x = g.param({32, 16}), w = g.param({16, 24}), v = g.param({1, 40}), u = g.param({40, 24});
