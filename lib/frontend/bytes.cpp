@@ -71,20 +71,6 @@ FileBytes open_bytes(const std::string& path) {
   return read_stream(file, path);
 }
 
-// Multiply-mix over 8-byte words: several bytes a cycle, so that hashing keeps up with the disk.
-uint64_t hash_bytes(std::span<const std::byte> bytes) {
-  constexpr uint64_t kPrime = 0x9E3779B97F4A7C15u;
-  uint64_t hash = bytes.size() * kPrime + 1;
-  auto mix = [&](uint64_t word) {
-    hash = (hash ^ word) * kPrime;
-    hash ^= hash >> 32;
-  };
-  size_t i = 0;
-  for (; i + 8 <= bytes.size(); i += 8) mix(load_unsigned(bytes.data() + i, 8));
-  if (i < bytes.size()) mix(load_unsigned(bytes.data() + i, static_cast<int>(bytes.size() - i)));
-  return hash * kPrime;
-}
-
 uint64_t load_unsigned(const std::byte* at, int size) {
   uint64_t value = 0;
   for (int i = 0; i < size; ++i) value |= static_cast<uint64_t>(at[i]) << (8 * i);

@@ -28,9 +28,6 @@ FileBytes open_bytes(const std::string& path);
 /// Bytes held by a string of their own.
 FileBytes bytes_of(std::string content);
 
-/// Content hash of weights: 64 bits, the same on every machine.
-uint64_t hash_bytes(std::span<const std::byte> bytes);
-
 /// `value`, little-endian, of `size` bytes at `at`; sign-extended where asked.
 uint64_t load_unsigned(const std::byte* at, int size);
 int64_t load_signed(const std::byte* at, int size);

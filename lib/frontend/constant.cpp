@@ -8,6 +8,7 @@
 
 #include "frontend/elements.h"
 #include "frontend/tensor.h"
+#include "uop/bytes_hash.h"
 
 namespace tgc {
 namespace {

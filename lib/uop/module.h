@@ -21,7 +21,7 @@ struct WeightData {
   uint64_t offset = 0, length = 0;   ///< Mapped: bytes; Splat: length is one element's bytes
   const std::byte* data = nullptr;   ///< length bytes, little-endian, row-major; lives as long as `owner`
   std::shared_ptr<const void> owner; ///< keeps `data` alive (a mapping or a vector)
-  uint64_t hash = 0;                 ///< content hash; part of the weight's key, so equal keys mean equal bytes
+  uint64_t hash = 0;                 ///< content hash; part of the key of an imported weight. 0: not known
 };
 
 /// What every stage up to the render stage works on: one root and the tables that its nodes name by key.

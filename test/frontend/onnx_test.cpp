@@ -5,6 +5,7 @@
 #include "frontend/frontend.h"
 #include "frontend/onnx_data.h"
 #include "frontend/onnx_writer.h"
+#include "uop/bytes_hash.h"
 #include "uop/diag.h"
 #include "uop/eval.h"
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "frontend/bytes.h"
+#include "uop/bytes_hash.h"
 #include "uop/diag.h"
 
 namespace tgc {
