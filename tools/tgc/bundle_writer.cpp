@@ -19,6 +19,7 @@
 #include "runtime/tgrt_bundle.h"
 #include "tgc/boundary.h"
 #include "tgc/bundle_parts.h"
+#include "uop/bytes_hash.h"
 #include "uop/diag.h"
 
 namespace tgc {
@@ -73,6 +74,12 @@ public:
   }
   void add(const char* data, uint64_t bytes) {
     while (bytes > 0) {
+      if (buffer_.empty() && bytes >= kBufferBytes) {
+        write(data, kBufferBytes);
+        data += kBufferBytes;
+        bytes -= kBufferBytes;
+        continue;
+      }
       const size_t n = static_cast<size_t>(std::min<uint64_t>(bytes, kBufferBytes - buffer_.size()));
       buffer_.insert(buffer_.end(), data, data + n);
       data += n;
@@ -92,10 +99,13 @@ public:
 
 private:
   void flush() {
-    tgrt_hash_update(&hasher_, buffer_.data(), buffer_.size());
-    file_.write_at(start_ + written_, buffer_.data(), buffer_.size());
-    written_ += buffer_.size();
+    write(buffer_.data(), buffer_.size());
     buffer_.clear();
+  }
+  void write(const char* data, size_t bytes) {
+    tgrt_hash_update(&hasher_, data, bytes);
+    file_.write_at(start_ + written_, data, bytes);
+    written_ += bytes;
   }
   PartialFile& file_;
   uint64_t start_, written_ = 0;
@@ -225,9 +235,14 @@ void set_features(tgrt_header& header, const std::vector<std::string>& features)
   }
 }
 
-/// Whether two weights of one size and hash have the same bytes; false when that would need a file to be read.
+uint64_t head_hash(const WeightData& data) {
+  return data.data ? hash_bytes({data.data, static_cast<size_t>(std::min<uint64_t>(data.length, 256))}) : 0;
+}
+
+/// Whether two weights of one size have the same bytes; false when that would need a file to be read.
 bool same_bytes(const BundleContents::Weight& a, const BundleContents::Weight& b) {
   const WeightData &x = a.data, &y = b.data;
+  if (x.hash != 0 && y.hash != 0 && x.hash != y.hash) return false;
   if (x.kind == WeightData::Kind::Mapped && y.kind == x.kind && x.file == y.file && x.offset == y.offset) return true;
   return x.data && y.data && (x.data == y.data || std::memcmp(x.data, y.data, x.length) == 0);
 }
@@ -235,13 +250,13 @@ bool same_bytes(const BundleContents::Weight& a, const BundleContents::Weight& b
 } // namespace
 
 std::vector<uint64_t> place_weights(const BundleContents& contents) {
-  using Likeness = std::tuple<uint64_t, uint64_t, uint64_t>; // whole bytes, bytes given, hash
+  using Likeness = std::tuple<uint64_t, uint64_t, uint64_t>; // whole bytes, bytes given, hash of the first of them
   std::map<Likeness, std::vector<size_t>> placed;
   std::vector<uint64_t> offsets;
   uint64_t next = 0;
   for (size_t i = 0; i < contents.weights.size(); ++i) {
     const auto& weight = contents.weights[i];
-    std::vector<size_t>& alike = placed[{weight.bytes, weight.data.length, weight.data.hash}];
+    std::vector<size_t>& alike = placed[{weight.bytes, weight.data.length, head_hash(weight.data)}];
     const auto same = std::find_if(alike.begin(), alike.end(),
                                    [&](size_t other) { return same_bytes(contents.weights[other], weight); });
     if (same != alike.end()) {

@@ -13,6 +13,7 @@
 
 #include "render/held_interrupts.h"
 #include "runtime/tgrt.h"
+#include "runtime/tgrt_bundle.h"
 #include "schedule/constants.h"
 #include "tgc/boundary.h"
 #include "tgc/bundle_contents.h"
@@ -76,6 +77,40 @@ Loaded load(const BundleContents& contents, int threads) {
   return loaded;
 }
 
+/// Bytes of tensors, in one block but for those that are bound where they lie.
+struct Operands {
+  std::shared_ptr<std::byte> block;
+  std::vector<std::span<std::byte>> each;
+};
+
+/// Weights of `module`, which are only read; null: results, zero so far.
+Operands operands_of(const std::vector<BundleContents::Tensor>& tensors, const Module* module) {
+  Operands out;
+  std::vector<const WeightData*> data;
+  uint64_t total = 0;
+  for (const BundleContents::Tensor& t : tensors) {
+    uint64_t bytes = static_cast<uint64_t>(byte_size(t.dtype));
+    const std::optional<std::vector<int64_t>> dims = static_shape(t.dims);
+    TGC_CHECK(dims, "\"" + t.name + "\" of a constant kernel has a symbolic dim");
+    for (int64_t dim : *dims) bytes *= static_cast<uint64_t>(dim);
+    data.push_back(module ? &weight_data(*module, t.name, bytes) : nullptr);
+    const bool splat = module && data.back()->kind == WeightData::Kind::Splat;
+    const bool aligned = module && reinterpret_cast<uintptr_t>(data.back()->data) % byte_size(t.dtype) == 0;
+    std::byte* in_place = aligned && !splat ? const_cast<std::byte*>(data.back()->data) : nullptr;
+    out.each.push_back({in_place, bytes});
+    if (!in_place) total += (bytes + TGRT_DATA_ALIGN - 1) / TGRT_DATA_ALIGN * TGRT_DATA_ALIGN;
+  }
+  out.block = make_block(total);
+  std::byte* next = out.block.get();
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (out.each[i].data()) continue;
+    out.each[i] = {next, out.each[i].size()};
+    if (module) copy_weight(*data[i], out.each[i]);
+    next += (out.each[i].size() + TGRT_DATA_ALIGN - 1) / TGRT_DATA_ALIGN * TGRT_DATA_ALIGN;
+  }
+  return out;
+}
+
 bool fold_compiled(Compilation& c, const std::vector<Ref>& calls, int jobs) {
   const Renderer& renderer = find_renderer(parse_target("cpu:llvm"));
   if (!renderer.probe().ok) return false;
@@ -91,22 +126,17 @@ bool fold_compiled(Compilation& c, const std::vector<Ref>& calls, int jobs) {
   Loaded loaded = load(contents, jobs);
   if (!loaded.context) return false;
 
+  const Operands read = operands_of(contents.inputs, &c.module), made = operands_of(contents.outputs, nullptr);
   tgrt_error error{};
-  std::vector<HostTensor> read, made;
-  for (const BundleContents::Tensor& t : contents.inputs) {
-    Ref weight = c.module.ctx->make(Ops::Weight, t.dtype, t.dims, {{Attr::Key, t.name}});
-    read.push_back(weight_tensor(c.module, weight, *static_shape(t.dims)));
-  }
-  for (const BundleContents::Tensor& t : contents.outputs) made.push_back(zeros(t.dtype, *static_shape(t.dims)));
   bool ok = true;
-  for (uint32_t i = 0; i < read.size(); ++i)
-    ok = ok && tgrt_bind_input(loaded.context.get(), i, read[i].data.data(), read[i].data.size(), &error) == 0;
-  for (uint32_t i = 0; i < made.size(); ++i)
-    ok = ok && tgrt_bind_output(loaded.context.get(), i, made[i].data.data(), made[i].data.size(), &error) == 0;
+  for (uint32_t i = 0; i < read.each.size(); ++i)
+    ok = ok && tgrt_bind_input(loaded.context.get(), i, read.each[i].data(), read.each[i].size(), &error) == 0;
+  for (uint32_t i = 0; i < made.each.size(); ++i)
+    ok = ok && tgrt_bind_output(loaded.context.get(), i, made.each[i].data(), made.each[i].size(), &error) == 0;
   TGC_CHECK(ok && tgrt_run(loaded.context.get(), &error) == 0,
             std::string("constant kernels do not run: ") + error.text);
-  for (size_t i = 0; i < made.size(); ++i)
-    c.module.weights[contents.outputs[i].name] = inline_weight(std::move(made[i].data));
+  for (size_t i = 0; i < made.each.size(); ++i)
+    c.module.weights[contents.outputs[i].name] = inline_weight(made.each[i], made.block);
   return true;
 }
 

@@ -2,11 +2,13 @@
 // Bytes of weights, for folding and for the reference interpreter. The bundle writer streams them itself.
 #include "tgc/weights.h"
 
+#include <sys/mman.h>
+
 #include <cstring>
 #include <memory>
+#include <new>
 
 #include "frontend/bytes.h"
-#include "uop/bytes_hash.h"
 #include "uop/diag.h"
 
 namespace tgc {
@@ -19,32 +21,47 @@ namespace {
 
 } // namespace
 
-HostTensor weight_tensor(const Module& module, Ref weight, const std::vector<int64_t>& shape) {
-  const std::string& key = weight->s(Attr::Key);
+const WeightData& weight_data(const Module& module, const std::string& key, uint64_t bytes) {
   auto found = module.weights.find(key);
   if (found == module.weights.end()) unreadable(module, key, "is not in the weight table");
   const WeightData& data = found->second;
+  const bool splat = data.kind == WeightData::Kind::Splat;
+  if (bytes > 0 && (!data.data || data.length == 0 || (splat ? bytes % data.length != 0 : data.length != bytes)))
+    unreadable(module, key,
+               "holds " + std::to_string(data.length) + " bytes where " + std::to_string(bytes) + " are needed");
+  return data;
+}
+
+void copy_weight(const WeightData& data, std::span<std::byte> to) {
+  for (size_t at = 0; at < to.size(); at += data.length) std::memcpy(to.data() + at, data.data, data.length);
+}
+
+HostTensor weight_tensor(const Module& module, Ref weight, const std::vector<int64_t>& shape) {
   HostTensor out = zeros(weight->dtype, shape);
-  bool splat = data.kind == WeightData::Kind::Splat;
-  if (!data.data || (!splat && data.length != out.data.size()) || data.length == 0)
-    if (!out.data.empty())
-      unreadable(module, key,
-                 "holds " + std::to_string(data.length) + " bytes where " + std::to_string(out.data.size()) +
-                     " are needed");
-  for (size_t at = 0; at < out.data.size(); at += data.length)
-    std::memcpy(out.data.data() + at, data.data, data.length);
+  copy_weight(weight_data(module, weight->s(Attr::Key), out.data.size()), out.data);
+  return out;
+}
+
+std::shared_ptr<std::byte> make_block(size_t bytes) {
+  if (bytes == 0) return nullptr;
+  void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) throw std::bad_alloc();
+  ::madvise(at, bytes, MADV_HUGEPAGE);
+  return {static_cast<std::byte*>(at), [bytes](std::byte* block) { ::munmap(block, bytes); }};
+}
+
+WeightData inline_weight(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
+  WeightData out;
+  out.kind = WeightData::Kind::Inline;
+  out.data = bytes.data();
+  out.length = bytes.size();
+  out.owner = std::move(owner);
   return out;
 }
 
 WeightData inline_weight(std::vector<std::byte> bytes) {
   auto owned = std::make_shared<std::vector<std::byte>>(std::move(bytes));
-  WeightData out;
-  out.kind = WeightData::Kind::Inline;
-  out.data = owned->data();
-  out.length = owned->size();
-  out.hash = hash_bytes({owned->data(), owned->size()});
-  out.owner = owned;
-  return out;
+  return inline_weight(*owned, owned);
 }
 
 void open_weights(Module& module) {
