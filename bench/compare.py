@@ -209,6 +209,7 @@ def main():
           f"{'run MB':>8}{'tgc s':>7}{'tgc MB':>8}{'bundle MB':>10}")
     for model in models:
         with tempfile.TemporaryDirectory() as folder:
+            os.environ["XDG_CACHE_HOME"] = folder  # nothing was compiled before
             rows += compare_model(arguments, model, job | {"bundle": folder + "/m.bundle"},
                                   [n for n in threads if n <= len(cpus)])
     if arguments.json:

@@ -21,6 +21,8 @@ add_compile_options(-Wall -Wextra -Wshadow -Wconversion -Werror $<$<COMPILE_LANG
 add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-deprecated-declarations>)
 # Numbers mean the same on every compiler: no contraction of a*b+c behind our back.
 add_compile_options(-ffp-contract=off)
+# The cache of compiled kernels knows a compiler by its build id.
+add_link_options(-Wl,--build-id)
 
 if(TGC_SANITIZE)
   add_compile_options(-fsanitize=${TGC_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

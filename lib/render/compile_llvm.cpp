@@ -4,6 +4,7 @@
 // of `jobs` threads, each with its own LLVMContext and TargetMachine. Our kernels are vectorised before they get here,
 // so LLVM's own vectorisers and O3 bring nothing but time. lld then links the objects, under one lock because it is not
 // thread-safe. LLVM reports some errors by abort(): CrashRecoveryContext turns that into a diagnostic for the kernel.
+// An object depends on its kernel's text and on what CacheKeys adds alone, so it may come from a cache instead.
 // No library call may slip in: "no-builtins" on every function, an empty TargetLibraryInfo, and --no-undefined.
 // This is the only file that includes LLVM or lld. Not handled: targets whose back end is not linked in below.
 #include "render/compile_llvm.h"
@@ -18,6 +19,7 @@
 #include <thread>
 
 #include <lld/Common/Driver.h>
+#include <llvm/ADT/StringExtras.h>
 #include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/AsmParser/Parser.h>
 #include <llvm/IR/DiagnosticPrinter.h>
@@ -28,6 +30,7 @@
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Object/ArchiveWriter.h>
 #include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/BLAKE3.h>
 #include <llvm/Support/CrashRecoveryContext.h>
 #include <llvm/Support/SmallVectorMemoryBuffer.h>
 #include <llvm/Support/SourceMgr.h>
@@ -44,6 +47,7 @@
 
 #include "render/elf_image.h"
 #include "render/held_interrupts.h"
+#include "render/object_cache.h"
 #include "uop/diag.h"
 
 LLD_HAS_DRIVER(elf)
@@ -184,15 +188,54 @@ Diagnostic failure(const KernelSource& kernel, const LlvmMachine& machine, const
           "report this with the kernel's text (--emit=source), or try --target=cpu:c"};
 }
 
-std::vector<Outcome> compile_all(std::span<const KernelSource> kernels, const LlvmMachine& machine, int jobs) {
+/// Names what an object is made of: this compiler, LLVM in it, the target and the kernel's text.
+class CacheKeys {
+public:
+  explicit CacheKeys(const LlvmMachine& machine) {
+    const std::string build = build_identity();
+    incomplete_ = build.empty();
+    for (const std::string& part : {build, machine.triple, machine.cpu, machine.features})
+      common_ += std::to_string(part.size()) + ":" + part;
+  }
+  bool incomplete() const { return incomplete_; }
+  std::string of(const KernelSource& kernel) const {
+    llvm::BLAKE3 hasher;
+    hasher.update(common_);
+    hasher.update(kernel.text);
+    return llvm::toHex(hasher.final(), /*LowerCase=*/true);
+  }
+
+private:
+  std::string common_;
+  bool incomplete_;
+};
+
+std::vector<Outcome> compile_all(std::span<const KernelSource> kernels, const LlvmMachine& machine, int jobs,
+                                 ObjectCache* cache) {
   std::vector<Outcome> outcomes(kernels.size());
+  std::vector<std::string> keys(kernels.size());
+  std::vector<size_t> missing;
+  const CacheKeys key(machine);
+  if (key.incomplete()) cache = nullptr;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    std::optional<std::vector<char>> found;
+    if (cache) found = cache->find(keys[i] = key.of(kernels[i]));
+    if (found)
+      outcomes[i].bytes.assign(found->begin(), found->end());
+    else
+      missing.push_back(i);
+  }
   std::atomic<size_t> next = 0;
   auto work = [&] {
     const std::unique_ptr<llvm::TargetMachine> tm = make_target_machine(machine);
-    for (size_t i = next++; i < kernels.size(); i = next++)
+    for (size_t at = next++; at < missing.size(); at = next++) {
+      const size_t i = missing[at];
       outcomes[i] = compile_safely(kernels[i], *tm, CodeGenFileType::ObjectFile);
+      if (cache && outcomes[i].error.empty()) cache->keep(keys[i], outcomes[i].bytes);
+    }
   };
-  const size_t helpers = std::min<size_t>(jobs > 1 ? jobs - 1 : 0, kernels.empty() ? 0 : kernels.size() - 1);
+  if (missing.empty()) return outcomes;
+  const size_t helpers = std::min<size_t>(jobs > 1 ? jobs - 1 : 0, missing.size() - 1);
   std::vector<std::thread> threads;
   for (size_t i = 0; i < helpers; ++i) threads.emplace_back(work);
   work();
@@ -291,10 +334,11 @@ std::vector<std::byte> link(std::span<const KernelSource> kernels, std::span<con
 
 } // namespace
 
-CompiledCode compile_llvm(std::span<const KernelSource> kernels, const LlvmMachine& machine, int jobs) {
+CompiledCode compile_llvm(std::span<const KernelSource> kernels, const LlvmMachine& machine, int jobs,
+                          ObjectCache* cache) {
   initialize_llvm();
   const CrashGuard guard;
-  const std::vector<Outcome> objects = compile_all(kernels, machine, jobs);
+  const std::vector<Outcome> objects = compile_all(kernels, machine, jobs, cache);
   Diagnostics problems;
   for (size_t i = 0; i < kernels.size(); ++i)
     if (!objects[i].error.empty()) problems.error(failure(kernels[i], machine, objects[i].error));

@@ -15,9 +15,11 @@ struct LlvmMachine {
   std::string features; ///< "+avx2,+fma"
 };
 
-/// LLVM IR text of each kernel (one module each) → one checked .so image. In process; no files but one temporary.
-/// Thread-safe. errors: CompileError with one TGC-E403 per kernel that does not compile.
-CompiledCode compile_llvm(std::span<const KernelSource> kernels, const LlvmMachine& machine, int jobs);
+/// LLVM IR text of each kernel (one module each) → one checked .so image. In process; no files but one temporary and
+/// those of `cache`, which may be null. Thread-safe. errors: CompileError with one TGC-E403 per kernel that does not
+/// compile.
+CompiledCode compile_llvm(std::span<const KernelSource> kernels, const LlvmMachine& machine, int jobs,
+                          ObjectCache* cache);
 
 /// Assembly text of one kernel. errors: CompileError TGC-E403.
 std::string assemble_llvm(const KernelSource& kernel, const LlvmMachine& machine);

@@ -12,6 +12,8 @@
 
 namespace tgc {
 
+class ObjectCache;
+
 /// The text of one kernel in a renderer's language.
 struct KernelSource {
   std::string name; ///< the exported symbol, a C identifier
@@ -50,9 +52,11 @@ struct Renderer {
   TargetInfo (*target)(const TargetSpec& spec);
   /// The text of one kernel. `vars`: the names of the module's Vars, sorted. Deterministic. errors: TGC-E402.
   std::string (*render)(Ref func, const TargetInfo& target, std::span<const std::string> vars);
-  /// Code of all kernels. `jobs` threads, at least 1; the image does not depend on it. Names must differ.
+  /// Code of all kernels. `jobs` threads, at least 1. `cache`: where compiled kernels may be found and kept, or null.
+  /// The image depends on neither. Names must differ.
   /// errors: TGC-E403 for each kernel that does not compile, TGC-E404 when there is no compiler.
-  CompiledCode (*compile)(std::span<const KernelSource> kernels, const TargetInfo& target, int jobs);
+  CompiledCode (*compile)(std::span<const KernelSource> kernels, const TargetInfo& target, int jobs,
+                          ObjectCache* cache);
   /// Assembly text of one kernel, for reading. errors: as compile.
   std::string (*assembly)(const KernelSource& kernel, const TargetInfo& target);
   Availability (*probe)();

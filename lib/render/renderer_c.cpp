@@ -23,7 +23,8 @@ std::vector<std::string> flags_of(const TargetInfo& info) {
   flags.push_back("-mprefer-vector-width=" + std::to_string(info.vector_bytes * 8));
   return flags;
 }
-CompiledCode compile(std::span<const KernelSource> kernels, const TargetInfo& info, int jobs) {
+/// Keeps nothing: what `cc` is, and whether it is still the same, its name does not say.
+CompiledCode compile(std::span<const KernelSource> kernels, const TargetInfo& info, int jobs, ObjectCache*) {
   return compile_c(kernels, flags_of(info), jobs);
 }
 std::string assembly(const KernelSource& kernel, const TargetInfo& info) { return assemble_c(kernel, flags_of(info)); }

@@ -24,8 +24,8 @@ std::string render(Ref func, const TargetInfo& info, std::span<const std::string
 
 #ifdef TGC_LLVM
 LlvmMachine machine(const TargetInfo& info) { return {kTriple, "x86-64", join(info.features, ",")}; }
-CompiledCode compile(std::span<const KernelSource> kernels, const TargetInfo& info, int jobs) {
-  return compile_llvm(kernels, machine(info), jobs);
+CompiledCode compile(std::span<const KernelSource> kernels, const TargetInfo& info, int jobs, ObjectCache* cache) {
+  return compile_llvm(kernels, machine(info), jobs, cache);
 }
 std::string assembly(const KernelSource& kernel, const TargetInfo& info) {
   return assemble_llvm(kernel, machine(info));
@@ -36,7 +36,7 @@ Availability probe() {
   return {false, "this tgc was built without LLVM", "configure with -DTGC_LLVM=ON, or use cpu:c"};
 }
 [[noreturn]] void no_llvm() { throw CompileError({ErrorCode::E404, "", probe().reason, probe().remedy}); }
-CompiledCode compile(std::span<const KernelSource>, const TargetInfo&, int) { no_llvm(); }
+CompiledCode compile(std::span<const KernelSource>, const TargetInfo&, int, ObjectCache*) { no_llvm(); }
 std::string assembly(const KernelSource&, const TargetInfo&) { no_llvm(); }
 #endif
 

@@ -34,7 +34,7 @@ if(PKG_CONFIG)
 endif()
 
 if(TGC)
-  must_run(${TGC} ${SOURCE}/models/fashion_cnn/model.onnx -o ${work}/fashion.bundle)
+  must_run(${TGC} ${SOURCE}/models/fashion_cnn/model.onnx -o ${work}/fashion.bundle --cache off)
   file(GLOB pictures ${SOURCE}/models/fashion_cnn/*.pgm)
   must_run(${work}/build/classify ${work}/fashion.bundle ${pictures})
   if(NOT text MATCHES "16 of 16 as named")

@@ -64,7 +64,8 @@ def run_tgc(cases, tools, folder):
     unsupported = {}
     while cases:
         onnx.save(model_of(cases), f"{folder}/m.onnx")
-        done = subprocess.run([f"{tools}/tgc", f"{folder}/m.onnx", "-o", f"{folder}/m.bundle"], capture_output=True, text=True)
+        done = subprocess.run([f"{tools}/tgc", f"{folder}/m.onnx", "-o", f"{folder}/m.bundle", "--cache=off"],
+                              capture_output=True, text=True)
         if done.returncode == 0:
             break
         named = {int(m): line for line in done.stderr.splitlines() for m in re.findall(r'node "n(\d+)"', line)}

@@ -96,7 +96,7 @@ TEST_P(Image, DoesNotDependOnJobsAndFindsEveryKernel) {
   const TargetInfo target = r.target(spec);
   std::vector<KernelSource> sources;
   for (const char* name : {"z", "b", "a", "m"}) sources.push_back({name, r.render(relu_kernel(ctx, name), target, {})});
-  const CompiledCode one = r.compile(sources, target, 1), two = r.compile(sources, target, 2);
+  const CompiledCode one = r.compile(sources, target, 1, nullptr), two = r.compile(sources, target, 2, nullptr);
   EXPECT_TRUE(one.image == two.image);
   EXPECT_EQ(one.entries, two.entries);
   EXPECT_EQ(check_image(one.image), "");
@@ -118,12 +118,13 @@ TEST(Compile, FailuresNameTheKernel) {
   if (!r.probe().ok) GTEST_SKIP() << r.probe().reason;
   const KernelSource sources[] = {{"broken", "define void @broken() { ret i32 }"},
                                   {"absent", "define void @other() { ret void }"}};
-  EXPECT_EQ(message_of([&] { r.compile({sources, 1}, r.target(spec), 1); }),
+  EXPECT_EQ(message_of([&] { r.compile({sources, 1}, r.target(spec), 1, nullptr); }),
             "kernel \"broken\": error TGC-E403: LLVM cannot compile it for x86_64-unknown-linux-gnu: line 1: expected "
             "value token: define void @broken() { ret i32 }\n"
             "  note: report this with the kernel's text (--emit=source), or try --target=cpu:c\n");
-  EXPECT_NE(message_of([&] { r.compile({sources + 1, 1}, r.target(spec), 1); }).find("defines no such function"),
-            std::string::npos);
+  EXPECT_NE(
+      message_of([&] { r.compile({sources + 1, 1}, r.target(spec), 1, nullptr); }).find("defines no such function"),
+      std::string::npos);
 }
 
 /// PATH without any program, for the life of the object.
@@ -145,7 +146,7 @@ TEST(Compile, WithoutACCompilerSaysSo) {
   EXPECT_FALSE(r.probe().ok);
   EXPECT_EQ(r.probe().reason, "no program `cc` in PATH");
   const KernelSource kernel{"any", "void any(void) {}\n"};
-  EXPECT_EQ(message_of([&] { r.compile({&kernel, 1}, r.target(spec), 1); }),
+  EXPECT_EQ(message_of([&] { r.compile({&kernel, 1}, r.target(spec), 1, nullptr); }),
             "error TGC-E404: cpu:c needs the program `cc`, which is not in PATH\n"
             "  note: Install one (apt-get install gcc), or use --target=cpu, which needs none.\n");
 }
@@ -156,8 +157,9 @@ TEST(Compile, AnImportIsRefused) {
   if (!r.probe().ok) GTEST_SKIP() << r.probe().reason;
   const KernelSource calls{
       "calls", "declare void @malloc_like()\ndefine void @calls() {\n call void @malloc_like()\n ret void\n}\n"};
-  EXPECT_NE(message_of([&] { r.compile({&calls, 1}, r.target(spec), 1); }).find("undefined symbol: malloc_like"),
-            std::string::npos);
+  EXPECT_NE(
+      message_of([&] { r.compile({&calls, 1}, r.target(spec), 1, nullptr); }).find("undefined symbol: malloc_like"),
+      std::string::npos);
 }
 
 Ref kernel_of(Context& ctx, Ops op, DType t, const std::string& name = "waves") {

@@ -229,7 +229,7 @@ TEST_P(Kernels, EqualEval) {
   const std::vector<std::string> names{"a", "n", "z"};
   std::vector<KernelSource> sources;
   for (const Example& e : all) sources.push_back({e.func->s(Attr::Name), renderer.render(e.func, target, names)});
-  const LoadedCode code(renderer.compile(sources, target, 2).image);
+  const LoadedCode code(renderer.compile(sources, target, 2, nullptr).image);
   for (const Example& e : all) {
     SCOPED_TRACE(e.func->s(Attr::Name));
     std::vector<HostTensor> expected = e.buffers;

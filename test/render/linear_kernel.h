@@ -89,7 +89,7 @@ inline void run_kernel(Ref func, const TargetSpec& spec, std::vector<void*> bufs
   const Renderer& r = find_renderer(spec);
   const TargetInfo target = r.target(spec);
   const KernelSource source{func->s(Attr::Name), r.render(func, target, names)};
-  const LoadedCode code(r.compile({&source, 1}, target, 1).image);
+  const LoadedCode code(r.compile({&source, 1}, target, 1, nullptr).image);
   std::vector<char> scratch(size_t(scratch_bytes(func)->hi) + 64);
   auto base = (reinterpret_cast<uintptr_t>(scratch.data()) + 63) & ~uintptr_t{63};
   const KernelArgs args{bufs.data(), vars.data(), reinterpret_cast<void*>(base)};

@@ -84,7 +84,7 @@ TEST_P(Microkernel, FillsTheRegisterFile) {
   const BufferArg buffers[] = {buffer_arg(a), buffer_arg(b), buffer_arg(expected)};
   eval_kernel(gemm, buffers);
 
-  const LoadedCode code(renderer.compile(sources, target, 1).image);
+  const LoadedCode code(renderer.compile(sources, target, 1, nullptr).image);
   const std::vector<void*> bufs{a.data.data(), b.data.data(), actual.data.data()};
   const double gemm_time = best_time(code["gemm"], bufs);
   for (int64_t i = 0; i < expected.numel(); ++i) ASSERT_EQ(expected.at(i), actual.at(i)) << i;

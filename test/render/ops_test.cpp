@@ -153,7 +153,7 @@ TEST_P(RenderedOps, EqualEval) {
     }
   }
   for (const Case& c : cases) sources.push_back({c.func->s(Attr::Name), renderer.render(c.func, target, {})});
-  const LoadedCode code(renderer.compile(sources, target, 2).image);
+  const LoadedCode code(renderer.compile(sources, target, 2, nullptr).image);
 
   for (const Case& c : cases) {
     const std::vector<HostTensor> in{operand(c.dtype, 1), operand(c.dtype, 22), operand(c.dtype, 3)};

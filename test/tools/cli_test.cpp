@@ -32,10 +32,14 @@ protected:
   fs::path folder = fs::path(::testing::TempDir()) / ("tgc_cli_" + std::to_string(getpid()));
   void SetUp() override {
     fs::create_directories(folder);
+    setenv("XDG_CACHE_HOME", (folder.string() + "_cache").c_str(), 1); // the user's own is none of a test's
     fs::copy_file(source_path("models/fashion_cnn/model.onnx"), folder / "m.onnx");
     write_file(folder / "exp.json", json("[\"N\", 3]", R"({"op": "exp", "name": "y", "in": ["x"]})"));
   }
-  void TearDown() override { fs::remove_all(folder); }
+  void TearDown() override {
+    fs::remove_all(folder);
+    fs::remove_all(folder.string() + "_cache");
+  }
 
   static std::string json(const std::string& shape, const std::string& nodes) {
     return R"({"tgc": 1, "inputs": [{"name": "x", "type": "f32", "shape": )" + shape + R"(}], "nodes": [)" + nodes +
@@ -261,13 +265,15 @@ TEST_F(Cli, UnsupportedNodesAreAllNamed) {
          "odd.onnx: error TGC-E202: 3 nodes need unsupported operators: Frob 2, Mish 1");
 }
 
-/// Waits until the process has its handler of SIGINT.
+/// Waits until the process is tgc, no longer a copy of this one, and has its handler of SIGINT.
 void wait_for_handler(pid_t process) {
   const std::string path = "/proc/" + std::to_string(process) + "/status", field = "SigCgt:";
   for (int i = 0; i < 2000; ++i) {
     const std::string status = read_file(path);
     const size_t at = status.find(field);
-    if (at != std::string::npos && (std::strtoull(status.c_str() + at + field.size(), nullptr, 16) & 2) != 0) return;
+    if (status.starts_with("Name:\ttgc\n") && at != std::string::npos &&
+        (std::strtoull(status.c_str() + at + field.size(), nullptr, 16) & 2) != 0)
+      return;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   ADD_FAILURE() << "no handler of SIGINT in 2 s";
@@ -291,7 +297,7 @@ TEST_F(Cli, AnInterruptLeavesNothingBehind) {
       const pid_t child = fork();
       if (child == 0) {
         if (chdir(folder.c_str()) == 0)
-          execl(TGC_PROGRAM, "tgc", "m.onnx", target, "-o", "old.bundle", "--jobs=1", nullptr);
+          execl(TGC_PROGRAM, "tgc", "m.onnx", target, "-o", "old.bundle", "--jobs=1", "--cache=off", nullptr);
         _exit(127);
       }
       wait_for_handler(child);

@@ -43,6 +43,7 @@ TEST(Options, DefaultsCompileForTheCpuIntoABundleNamedAfterTheModel) {
   EXPECT_EQ(o.target, "cpu");
   EXPECT_EQ(o.numerics, Numerics::Standard);
   EXPECT_EQ(o.verify, Verify::None);
+  EXPECT_EQ(o.cache, "");
   EXPECT_EQ(o.jobs, 0);
   EXPECT_EQ(o.verbosity, 0);
 }
@@ -59,6 +60,7 @@ TEST(Options, EveryRowSetsItsField) {
                            "--model-dir",
                            "data",
                            "-vv",
+                           "--cache=kept",
                            "--jobs",
                            "3",
                            "--print-after=expand,linearize",
@@ -78,6 +80,7 @@ TEST(Options, EveryRowSetsItsField) {
   EXPECT_EQ(o.model_dir, "data");
   EXPECT_EQ(parse({"m.onnx", "--verify=sample"}).verify, Verify::Sample);
   EXPECT_EQ(o.verbosity, 2);
+  EXPECT_EQ(o.cache, "kept");
   EXPECT_EQ(o.jobs, 3);
   EXPECT_EQ(o.print_after, (Names{"expand", "linearize", "rangeify"}));
   EXPECT_EQ(o.start_before, "expand");

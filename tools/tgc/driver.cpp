@@ -9,9 +9,12 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <thread>
 
+#include "render/object_cache.h"
 #include "tgc/boundary.h"
 #include "tgc/memory_use.h"
 #include "tgc/passes.h"
@@ -135,6 +138,26 @@ void say_kernels(const Compilation& c) {
   }
 }
 
+/// What --cache says, else the place that the XDG base directory specification gives a user's caches; null: none.
+std::unique_ptr<ObjectCache> open_cache(const std::string& option) {
+  if (option == "off") return nullptr;
+  const char* caches = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  std::string folder = option;
+  if (folder.empty() && caches && *caches == '/') folder = std::string(caches) + "/tgc";
+  if (folder.empty() && home && *home == '/') folder = std::string(home) + "/.cache/tgc";
+  return folder.empty() ? nullptr : std::make_unique<ObjectCache>(folder);
+}
+
+/// "-v": what the cache was good for.
+void say_cache(const ObjectCache* cache) {
+  if (!cache) return;
+  std::fprintf(stderr, "cache     %d kernels found, %d compiled  %s\n", cache->hits(), cache->misses(),
+               cache->folder().c_str());
+  if (const std::string why = cache->problem(); !why.empty())
+    std::fprintf(stderr, "cache     kernels are not kept: %s\n", why.c_str());
+}
+
 /// For the smallest dims.
 std::string memory_text(const BundleContents& contents) {
   const MemoryUse use = memory_use(contents);
@@ -186,6 +209,8 @@ Exit run_tgc(const Options& options) {
   if (options.list_targets) return print_targets(), Exit::Ok;
   spare_model(options);
   CompileOptions compile = compile_options(options);
+  const std::unique_ptr<ObjectCache> cache = open_cache(options.cache);
+  compile.cache = cache.get();
   Progress progress(options.verbosity > 0);
   Compilation c = start_compilation(options.model, compile);
   check_names(options, pass_names(), rule_names(c.target));
@@ -198,12 +223,13 @@ Exit run_tgc(const Options& options) {
   if (options.verbosity > 1) say_kernels(c);
   progress.stage("schedule", std::to_string(kernel_count(c)) + " kernels, " +
                                  std::to_string(c.module.root->src[0]->src.size()) + " steps");
-  fold_constants(c, compile.jobs);
+  fold_constants(c, compile.jobs, compile.cache);
   progress.stage("fold", "weights made at compile time");
   render(c);
   progress.stage("render", std::to_string(sources_text(c).size()) + " bytes of source");
   BundleContents contents = assemble(c, compile);
   progress.stage("compile", std::to_string(contents.code.size()) + " bytes of code, " + memory_text(contents));
+  if (options.verbosity > 0) say_cache(compile.cache);
   if (options.check) {
     std::printf("%s: every node is supported and compiles\n", options.model.c_str());
     return Exit::Ok;

@@ -111,7 +111,7 @@ Operands operands_of(const std::vector<BundleContents::Tensor>& tensors, const M
   return out;
 }
 
-bool fold_compiled(Compilation& c, const std::vector<Ref>& calls, int jobs) {
+bool fold_compiled(Compilation& c, const std::vector<Ref>& calls, int jobs, ObjectCache* cache) {
   const Renderer& renderer = find_renderer(parse_target("cpu:llvm"));
   if (!renderer.probe().ok) return false;
   BundleContents contents = constant_contents(c, calls);
@@ -121,7 +121,7 @@ bool fold_compiled(Compilation& c, const std::vector<Ref>& calls, int jobs) {
       Ref kernel = calls[static_cast<size_t>(&step - contents.steps.data())]->src[0];
       sources.push_back({kernel->s(Attr::Name), renderer.render(kernel, c.target, c.vars)});
     }
-  CompiledCode code = renderer.compile(sources, c.target, jobs);
+  CompiledCode code = renderer.compile(sources, c.target, jobs, cache);
   contents.code.assign(reinterpret_cast<const char*>(code.image.data()), code.image.size());
   Loaded loaded = load(contents, jobs);
   if (!loaded.context) return false;
@@ -147,9 +147,9 @@ void drop_constant_calls(Compilation& c) {
   c.module.root = with_body(c.module.root, body);
 }
 
-void fold_constants(Compilation& c, int jobs) {
+void fold_constants(Compilation& c, int jobs, ObjectCache* cache) {
   std::vector<Ref> calls = calls_of(c, true);
-  if (!calls.empty() && (c.from_text || !fold_compiled(c, calls, jobs))) fold_by_eval(c.module, calls);
+  if (!calls.empty() && (c.from_text || !fold_compiled(c, calls, jobs, cache))) fold_by_eval(c.module, calls);
   drop_constant_calls(c);
 }
 

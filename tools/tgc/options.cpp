@@ -105,6 +105,9 @@ void add_all(CLI::App& app, Options& o, RawOptions& raw) {
   add_input_output(app, o, raw);
   add_report(app, o, raw);
   add_passes(app, o, raw);
+  app.add_option("--cache", o.cache,
+                 "folder of kernels compiled before, or off (default: $XDG_CACHE_HOME/tgc, else ~/.cache/tgc)")
+      ->type_name("DIR|off");
   app.add_option("--jobs", raw.jobs, "threads of the compiler (default: one per core)")->type_name("N");
   app.add_flag("-h,--help", o.help, "print this page");
   app.add_flag("--version", o.version, "print the version");

@@ -65,6 +65,7 @@ struct Options {
   bool check = false;
   Verify verify = Verify::None;
 
+  std::string cache; ///< folder of compiled kernels, or "off"; empty: the user's own cache
   int jobs = 0;      ///< threads of the compiler; 0: one per core
   int verbosity = 0; ///< 1: a line per stage, 2: a line per pass and kernel
   bool time_passes = false;

@@ -171,7 +171,7 @@ BundleContents assemble(const Compilation& c, const CompileOptions& options) {
   BundleContents contents = bundle_contents(c, options);
   in_model(c, [&] {
     if (c.sources.empty()) return;
-    CompiledCode code = c.renderer->compile(c.sources, c.target, options.jobs);
+    CompiledCode code = c.renderer->compile(c.sources, c.target, options.jobs, options.cache);
     contents.code.assign(reinterpret_cast<const char*>(code.image.data()), code.image.size());
   });
   return contents;
@@ -180,7 +180,7 @@ BundleContents assemble(const Compilation& c, const CompileOptions& options) {
 void compile_file(const std::string& model, const std::string& bundle, const CompileOptions& options) {
   Compilation c = start_compilation(model, options);
   run_pipeline(c, options);
-  fold_constants(c, options.jobs);
+  fold_constants(c, options.jobs, options.cache);
   render(c);
   in_model(c, [&] { write_bundle(assemble(c, options), bundle); });
 }

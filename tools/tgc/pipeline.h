@@ -21,6 +21,7 @@ struct CompileOptions {
   int jobs = 1;
   PassOptions passes = {}; ///< of graph and kernel passes alike
   std::set<std::string> disabled_rules = {};
+  ObjectCache* cache = nullptr; ///< of compiled kernels; null: none
   std::function<void(const Pass&, const Module&, double seconds)> after_pass =
       {}; ///< after a pass over the graph or all kernels
 };
@@ -50,7 +51,7 @@ void run_pipeline(Compilation& compilation, const CompileOptions& options);
 
 /// Weights that calls make at compile time are computed, by compiled kernels where this machine can run the target's
 /// code and else by `eval` (the bits are the same), and their calls removed.
-void fold_constants(Compilation& compilation, int jobs = 1);
+void fold_constants(Compilation& compilation, int jobs = 1, ObjectCache* cache = nullptr);
 /// Only removes the calls: for looking at what is left.
 void drop_constant_calls(Compilation& compilation);
 
