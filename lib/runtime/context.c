@@ -336,6 +336,7 @@ int tgrt_evaluate(tgrt_context* c, tgrt_error* error) {
   if (!rc) rc = evaluate_tensors(c, error);
   if (!rc) rc = evaluate_kernels(c, error);
   if (!rc) rc = lay_out(c, error);
+  if (!rc) tgrt_prepare_steps(c);
   if (!rc && (c->flags & TGRT_CONTEXT_GUARD)) tgrt_guard_fill(c);
   c->prepared = rc == 0;
   return rc;

@@ -10,9 +10,6 @@
 
 enum { MAX_SPAN = 1 << 30 };
 
-/* Below either, waking threads costs more than the step (measured: fork and join take 0.2 to 10 microseconds). */
-enum { SERIAL_FLOPS = 1 << 16, SERIAL_BYTES = 1 << 17 };
-
 static int bad_code(tgrt_error* error, const char* what) {
   return tgrt_fail(error, TGRT_E_CODE, "section \"code\": %s", what);
 }
@@ -131,48 +128,16 @@ static int describe(char* text, size_t text_bytes) {
   return 1;
 }
 
-/* One launch as the threads see it. */
-struct launch {
-  tgrt_context* context;
-  tgrt_kernel_fn kernel;
-  void* const* bufs;
-  int64_t chunks;
-  uint32_t threads;
-};
-
-/* floor(chunks * thread / threads) without overflow. */
-static int64_t first_chunk(const struct launch* l, uint32_t thread) {
-  return l->chunks / l->threads * thread + l->chunks % l->threads * thread / l->threads;
-}
-
-static void run_part(void* arg, uint32_t thread) {
-  const struct launch* l = arg;
-  if (thread >= l->threads) return;
-  tgrt_context* context = l->context;
-  const struct tgrt_kernel_args args = {l->bufs, context->vars,
-                                        context->arena + context->scratch_offset + thread * context->scratch_stride};
-  const uint64_t state = tgrt_cpu_enter();
-  l->kernel(&args, first_chunk(l, thread), first_chunk(l, thread + 1));
-  tgrt_cpu_leave(state);
-}
-
-static void run(tgrt_context* context, uint32_t index) {
+static void run(tgrt_context* context, uint32_t index, uint32_t thread, int64_t begin, int64_t end) {
+  if (begin == end) return; /* it writes nothing, and what it reads may be empty too */
   const tgrt_model* model = context->model;
   const struct tgrt_plan_step* step = &model->steps[index];
-  const uint32_t k = step->kernel;
-  struct launch l = {context, NULL, context->bufs + step->first_arg, context->chunks[k], context->pool.count};
-  if (l.chunks == 0) return; /* it writes nothing, and what it reads may be empty too */
-  const uintptr_t address = (uintptr_t)(model->code_base + model->kernels[k].address);
-  memcpy(&l.kernel, &address, sizeof address); /* ISO C has no cast from data to function */
-  const int64_t flops = context->flops[k], bytes = context->bytes[k];
-  const int is_small = flops + bytes > 0 && flops < SERIAL_FLOPS && bytes < SERIAL_BYTES; /* both 0: unknown */
-  if (l.chunks < l.threads) l.threads = (uint32_t)l.chunks;
-  if (is_small || l.threads <= 1) {
-    l.threads = 1;
-    run_part(&l, 0);
-  } else {
-    context->pool.run(context->pool.user, run_part, &l);
-  }
+  const uintptr_t address = (uintptr_t)(model->code_base + model->kernels[step->kernel].address);
+  tgrt_kernel_fn kernel;
+  memcpy(&kernel, &address, sizeof address); /* ISO C has no cast from data to function */
+  const struct tgrt_kernel_args args = {context->bufs + step->first_arg, context->vars,
+                                        context->arena + context->scratch_offset + thread * context->scratch_stride};
+  kernel(&args, begin, end);
 }
 
 const struct tgrt_device tgrt_dev_cpu = {"cpu", describe, load, unload, run};

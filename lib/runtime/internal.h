@@ -67,6 +67,15 @@ int tgrt_pool_create(const tgrt_allocator* allocator, uint32_t count, struct tgr
 void tgrt_pool_free(struct tgrt_pool* pool);
 /* A tgrt_thread_pool.run. */
 void tgrt_pool_run(void* pool, void (*body)(void* arg, uint32_t thread), void* arg);
+/* Rounds of spinning before a thread sleeps, and what it does in each: pauses, later with a yield in each 16th (without
+ * it, two threads on one CPU would burn a whole spin). Waking costs 10 us. */
+enum { TGRT_SPINS = 2000 };
+static inline void tgrt_spin(unsigned round) {
+  if (round >= 64 && round % 16 == 0)
+    tgrt_os_yield();
+  else
+    tgrt_cpu_pause();
+}
 
 /* A variable or dim without a value. */
 #define TGRT_UNSET INT64_MIN
@@ -95,6 +104,7 @@ struct tgrt_model {
   const struct tgrt_plan_kernel* kernels;
   const struct tgrt_plan_step* steps;
   const struct tgrt_plan_arg* args;
+  const uint32_t* waits;
   const struct tgrt_plan_meta* meta;
   const int64_t* words;
   const char* text;
@@ -123,11 +133,19 @@ int tgrt_is_known(const tgrt_model* model, tgrt_expr expr, const int64_t* vars);
 int tgrt_is_constant(const tgrt_model* model, tgrt_expr expr, int64_t* value);
 uint32_t tgrt_dtype_bytes(uint32_t dtype);
 
-/* ---- contexts (context.c, tgrt.c) -------------------------------------------------------------------------------- */
+/* ---- contexts (context.c, steps.c, tgrt.c) ----------------------------------------------------------------------- */
 
 /* Storage of an arena buffer, an input or an output, in one of the context's blocks. */
 struct tgrt_storage {
   size_t offset, bytes;
+};
+
+/* A step in runs of several threads (steps.c). Runs have numbers from 1 on. */
+struct tgrt_step_state {
+  _Alignas(64) _Atomic uint32_t ended; /* the last run in which it ended */
+  _Atomic uint32_t spent;              /* the last run in which no unit was left to take */
+  _Atomic uint32_t left;               /* units that have not ended */
+  uint32_t units;                      /* what threads take of it: equal numbers of chunks */
 };
 
 struct tgrt_context {
@@ -156,6 +174,12 @@ struct tgrt_context {
   size_t* bound_bytes[2];
   void** bufs; /* by entry of the plan's args */
 
+  struct tgrt_step_state* steps; /* by step */
+  _Atomic uint64_t* shares;      /* by thread and step */
+  uint32_t run;                  /* number of the last one */
+  _Atomic uint32_t sleepers;     /* threads of a run that wait for a step to end */
+  _Atomic uint32_t wakes;        /* what they sleep on */
+
   unsigned char* arena; /* buffers, then scratch of each thread */
   size_t arena_bytes, arena_capacity;
   size_t scratch_offset, scratch_stride, scratch_bytes; /* scratch_bytes: of one thread, without padding */
@@ -165,6 +189,12 @@ struct tgrt_context {
 
 /* Evaluates sizes (context.c) and lays out memory. */
 int tgrt_evaluate(tgrt_context* context, tgrt_error* error);
+
+/* Readies the steps for runs with the sizes evaluated. */
+void tgrt_prepare_steps(tgrt_context* context);
+/* Runs steps [first, last) on the context's threads; those before have ended. Called between tgrt_cpu_enter and
+ * tgrt_cpu_leave. */
+void tgrt_run_steps(tgrt_context* context, uint32_t first, uint32_t last);
 
 /* Guard mode (guard.c). The red zone before and after each storage, in bytes. */
 enum { TGRT_RED_ZONE = 256 };
@@ -183,8 +213,9 @@ struct tgrt_device {
   /* Prepares the model's code to run; the device is the model's from here on. */
   int (*load)(tgrt_model* model, tgrt_error* error);
   void (*unload)(tgrt_model* model);
-  /* Runs one step. Called between tgrt_cpu_enter and tgrt_cpu_leave. */
-  void (*run)(tgrt_context* context, uint32_t step);
+  /* Runs chunks [begin, end) of a step as one of the context's threads, maybe beside other chunks of it. Called between
+   * tgrt_cpu_enter and tgrt_cpu_leave. */
+  void (*run)(tgrt_context* context, uint32_t step, uint32_t thread, int64_t begin, int64_t end);
 };
 extern const struct tgrt_device* const tgrt_devices[]; /* ends with NULL */
 

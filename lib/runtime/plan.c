@@ -26,11 +26,12 @@ static int set_tables(tgrt_model* m, tgrt_error* error) {
   m->kernels = rows(m, p->kernels, sizeof *m->kernels);
   m->steps = rows(m, p->steps, sizeof *m->steps);
   m->args = rows(m, p->args, sizeof *m->args);
+  m->waits = rows(m, p->waits, sizeof *m->waits);
   m->meta = rows(m, p->meta, sizeof *m->meta);
   m->words = rows(m, p->code, sizeof *m->words);
   m->text = rows(m, p->text, 1);
   if (!m->vars || !m->tensors[TGRT_INPUT] || !m->tensors[TGRT_OUTPUT] || !m->dims || !m->checks || !m->weight_entries ||
-      !m->buffers || !m->kernels || !m->steps || !m->args || !m->meta || !m->words || !m->text)
+      !m->buffers || !m->kernels || !m->steps || !m->args || !m->waits || !m->meta || !m->words || !m->text)
     return tgrt_fail(error, TGRT_E_PLAN, "plan: a table lies outside the section");
   if (p->text.count == 0 || m->text[p->text.count - 1] != 0)
     return tgrt_fail(error, TGRT_E_PLAN, "plan: the last text does not end");
@@ -109,8 +110,10 @@ static int check_steps(const tgrt_model* m, tgrt_error* error) {
   for (uint32_t i = 0; i < p->steps.count; ++i) {
     const struct tgrt_plan_step* s = &m->steps[i];
     if (s->kernel >= p->kernels.count || s->first_arg > p->args.count || s->arg_count > p->args.count - s->first_arg ||
-        !is_text(m, s->origin))
+        !is_text(m, s->origin) || s->first_wait > p->waits.count || s->wait_count > p->waits.count - s->first_wait)
       return bad(error, "steps", i, "invalid");
+    for (uint32_t w = 0; w < s->wait_count; ++w)
+      if (m->waits[s->first_wait + w] >= i) return bad(error, "steps", i, "waits for no earlier one");
   }
   return 0;
 }

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Fork and join for steps of microseconds. `epoch` counts the forks. Each fork has one part per thread, and each part
- * is claimed once: by its own thread if that arrives in time (its data is in that CPU's caches), else by one that has
- * nothing left to do. So a worker that the system does not schedule delays nobody, and results do not depend on who ran
- * what. Both sides spin before they sleep, because waking costs 10 us: 64 pauses, then pauses with a yield in each 16th
- * round (without it, two threads on one CPU would burn a whole spin per step), then futex. Workers are never pinned: it
- * hurts on shared machines. */
+/* Fork and join, once for each run. `epoch` counts the forks. Each fork has one part per thread, and each part is
+ * claimed once: by its own thread if that arrives in time, else by one that has nothing left to do. So a worker that
+ * the system does not schedule delays nobody. Both sides spin before they sleep, for runs that follow each other at
+ * once; between runs that do not, nobody spins. Workers are never pinned: it hurts on shared machines. */
 #include <stdatomic.h>
 
 #include "runtime/internal.h"
-
-enum { PAUSES = 64, SPINS = 2000, YIELD_EVERY = 16 };
 
 /* A thread (number 0 is the caller's) and its part. */
 struct worker {
@@ -34,13 +30,10 @@ struct tgrt_pool {
 
 /* Spins until *word differs from `seen`, or the patience ends; returns what it saw last. */
 static uint32_t spin(_Atomic uint32_t* word, uint32_t seen) {
-  for (int i = 0; i < SPINS; ++i) {
+  for (unsigned i = 0; i < TGRT_SPINS; ++i) {
     const uint32_t now = atomic_load_explicit(word, memory_order_acquire);
     if (now != seen) return now;
-    if (i >= PAUSES && i % YIELD_EVERY == 0)
-      tgrt_os_yield();
-    else
-      tgrt_cpu_pause();
+    tgrt_spin(i);
   }
   return seen;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The public API on models and contexts, and the run: launch the steps one after the other. All memory of a context is
+/* The public API on models and contexts, and the run: of all steps at once (steps.c), or of one after the other where
+ * something is to be done between them. All memory of a context is
  * one block for its tables, one arena and one block for tensors; a run touches the allocator only when shapes grew. */
 #include "runtime/internal.h"
 
@@ -67,12 +68,12 @@ const void* tgrt_section_data(const tgrt_model* model, uint32_t kind, size_t* by
 /* Takes `count` elements of `size` bytes from the block; with block NULL only counts. */
 static void* take(unsigned char* block, size_t* used, size_t count, size_t size) {
   void* at = block ? block + *used : NULL;
-  *used += (count * size + 15) / 16 * 16;
+  *used += (count * size + 63) / 64 * 64;
   return at;
 }
 
-/* Places the context's tables behind it in `block`; returns the bytes of all. Counts are 32-bit, so nothing overflows.
- */
+/* Places the context's tables behind it in `block`; returns the bytes of all. Counts are 32-bit, and threads few, so
+ * nothing overflows. */
 static size_t place_tables(tgrt_context* c, const struct tgrt_plan* p, unsigned char* block) {
   size_t used = sizeof *c;
   c->set_vars = take(block, &used, p->vars.count, sizeof(int64_t));
@@ -91,21 +92,23 @@ static size_t place_tables(tgrt_context* c, const struct tgrt_plan* p, unsigned 
     c->bound_bytes[kind] = take(block, &used, count, sizeof(size_t));
   }
   c->bufs = take(block, &used, p->args.count, sizeof(void*));
+  c->steps = take(block, &used, p->steps.count, sizeof(struct tgrt_step_state));
+  c->shares = take(block, &used, (size_t)p->steps.count * c->pool.count, sizeof(uint64_t));
   return used;
 }
 
-static int create_pool(tgrt_context* c, const tgrt_context_options* options, tgrt_error* error) {
+/* The caller's pool, or the number of threads of the context's own. */
+static int choose_pool(const tgrt_context_options* options, tgrt_thread_pool* pool, tgrt_error* error) {
   if (options->pool) {
-    c->pool = *options->pool;
-    if (c->pool.run && c->pool.count >= 1 && c->pool.count <= MAX_THREADS) return 0;
+    *pool = *options->pool;
+    if (pool->run && pool->count >= 1 && pool->count <= MAX_THREADS) return 0;
     return tgrt_fail(error, TGRT_E_ARGUMENT, "the thread pool has no run function, or not 1..%d threads", MAX_THREADS);
   }
   uint32_t count = options->threads;
   if (count == 0) count = tgrt_os_cpu_count() < DEFAULT_THREADS ? tgrt_os_cpu_count() : DEFAULT_THREADS;
   if (count > MAX_THREADS) return tgrt_fail(error, TGRT_E_ARGUMENT, "%u threads; the limit is %d", count, MAX_THREADS);
-  const int rc = tgrt_pool_create(&c->allocator, count, &c->own_pool, error);
-  c->pool = (tgrt_thread_pool){c->own_pool, count, tgrt_pool_run};
-  return rc;
+  *pool = (tgrt_thread_pool){NULL, count, tgrt_pool_run};
+  return 0;
 }
 
 int tgrt_create_context(const tgrt_model* model, const tgrt_context_options* options, tgrt_context** result,
@@ -117,10 +120,13 @@ int tgrt_create_context(const tgrt_model* model, const tgrt_context_options* opt
   if (options) memcpy(&given, options, options->struct_size < sizeof given ? options->struct_size : sizeof given);
   const tgrt_allocator allocator = given.allocator ? *given.allocator : model->allocator;
   tgrt_context counted;
+  int rc = choose_pool(&given, &counted.pool, error);
+  if (rc) return rc;
   const size_t bytes = place_tables(&counted, model->plan, NULL);
   tgrt_context* c = allocator.allocate(allocator.user, bytes, _Alignof(tgrt_context));
   if (!c) return tgrt_fail(error, TGRT_E_NO_MEMORY, "the context's %zu bytes cannot be allocated", bytes);
   memset(c, 0, bytes);
+  c->pool = counted.pool;
   place_tables(c, model->plan, (unsigned char*)c);
   c->model = model;
   c->allocator = allocator;
@@ -129,7 +135,8 @@ int tgrt_create_context(const tgrt_model* model, const tgrt_context_options* opt
   c->profile = given.profile;
   c->profile_user = given.profile_user;
   tgrt_reset_shapes(c);
-  const int rc = create_pool(c, &given, error);
+  if (!given.pool) rc = tgrt_pool_create(&allocator, c->pool.count, &c->own_pool, error);
+  if (!given.pool) c->pool.user = c->own_pool;
   if (rc)
     tgrt_free_context(c);
   else
@@ -274,18 +281,14 @@ static int resolve(tgrt_context* c, tgrt_error* error) {
 
 static void run_step(tgrt_context* c, uint32_t index) {
   const tgrt_model* m = c->model;
-  if (!c->profile) {
-    m->device->run(c, index);
-    return;
-  }
   const uint64_t start = tgrt_os_nanoseconds();
-  m->device->run(c, index);
+  tgrt_run_steps(c, index, index + 1);
   const uint64_t end = tgrt_os_nanoseconds();
   const struct tgrt_plan_step* step = &m->steps[index];
   const tgrt_step_event event = {sizeof event,           index,       m->text + m->kernels[step->kernel].name,
                                  m->text + step->origin, end - start, c->flops[step->kernel],
                                  c->bytes[step->kernel]};
-  c->profile(c->profile_user, &event);
+  if (c->profile) c->profile(c->profile_user, &event);
 }
 
 static int run_guarded(tgrt_context* c, tgrt_error* error) {
@@ -322,8 +325,10 @@ int tgrt_run(tgrt_context* c, tgrt_error* error) {
   const uint64_t state = tgrt_cpu_enter();
   if (c->flags & TGRT_CONTEXT_GUARD)
     rc = run_guarded(c, error);
-  else
+  else if (c->profile)
     for (uint32_t i = 0; i < c->model->plan->steps.count; ++i) run_step(c, i);
+  else
+    tgrt_run_steps(c, 0, c->model->plan->steps.count);
   tgrt_cpu_leave(state);
   if (rc) return rc;
   return check_traps(c, error);

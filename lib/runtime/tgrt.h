@@ -46,8 +46,9 @@ typedef struct tgrt_allocator {
   void (*release)(void* user, void* memory, size_t bytes);
 } tgrt_allocator;
 
-/* A caller's threads. run calls body(arg, t) once for every t in [0, count), concurrently or not, and returns when all
- * have returned. */
+/* A caller's threads. run, called once for each run of the model (for each step when there is a profile), calls
+ * body(arg, t) once for every t in [0, count), concurrently or not, and returns when all have returned. Each body works
+ * until the whole run is done. */
 typedef struct tgrt_thread_pool {
   void* user;
   uint32_t count;

@@ -29,7 +29,7 @@ extern "C" {
 
 #define TGRT_MAGIC "\x89TGC\r\n\x1a\n" /* 8 bytes; a text-mode transfer damages it */
 enum {
-  TGRT_MAJOR = 2,
+  TGRT_MAJOR = 3,
   TGRT_MINOR = 0,
   TGRT_ABI = 1, /* of tgrt_kernel_args */
   TGRT_SECTION_ALIGN = 65536,
@@ -157,10 +157,12 @@ struct tgrt_plan_kernel {
   tgrt_expr chunks;             /* the kernel is called with ranges that partition [0, chunks) */
   tgrt_expr flops, bytes;       /* estimates for one run of the kernel: operations, memory traffic */
 };
-/* One launch: kernel over args [first_arg, first_arg + arg_count), bufs[i] = args[first_arg + i]. */
+/* One launch: kernel over args [first_arg, first_arg + arg_count), bufs[i] = args[first_arg + i]. It may begin when the
+ * steps of waits [first_wait, first_wait + wait_count) have ended, all of them earlier ones. */
 struct tgrt_plan_step {
   uint32_t kernel, first_arg, arg_count;
   tgrt_text origin; /* model nodes it came from, may be empty */
+  uint32_t first_wait, wait_count;
 };
 enum tgrt_arg_kind { TGRT_ARG_INPUT = 0, TGRT_ARG_OUTPUT, TGRT_ARG_WEIGHT, TGRT_ARG_BUFFER };
 struct tgrt_plan_arg {
@@ -177,14 +179,15 @@ struct tgrt_plan {
   uint32_t trap_count; /* the last outputs are traps: bools that, when true, make the run an error with their name */
   uint32_t reserved;
   struct tgrt_table vars, inputs, outputs, dims, checks, weights, buffers, kernels, steps, args, meta;
-  struct tgrt_table code; /* int64_t words */
-  struct tgrt_table text; /* bytes, the last is NUL */
+  struct tgrt_table waits; /* uint32_t numbers of steps */
+  struct tgrt_table code;  /* int64_t words */
+  struct tgrt_table text;  /* bytes, the last is NUL */
 };
 TGRT_STATIC_ASSERT(sizeof(struct tgrt_plan_var) == 24, "file format");
 TGRT_STATIC_ASSERT(sizeof(struct tgrt_plan_weight) == 24, "file format");
 TGRT_STATIC_ASSERT(sizeof(struct tgrt_plan_buffer) == 16, "file format");
 TGRT_STATIC_ASSERT(sizeof(struct tgrt_plan_kernel) == 40, "file format");
-TGRT_STATIC_ASSERT(sizeof(struct tgrt_plan) == 16 + 8 * 13, "file format");
+TGRT_STATIC_ASSERT(sizeof(struct tgrt_plan) == 16 + 8 * 14, "file format");
 
 /* Expressions are stack code, one word an op: the low 8 bits are the op, the rest a signed operand. They end with END
  * and exactly one value. Every overflow is an error. x floordiv 0 = x floormod 0 = 0. */

@@ -59,8 +59,8 @@ TEST(LoadError, NotABundle) {
 
 TEST(LoadError, OtherVersion) {
   TGRT_NEED_CC(affine_bundle());
-  EXPECT_EQ(load_error([](Aligned& b) { b.header().major = 3; }),
-            "TGR-E203: its format is 3.0, this libtgrt reads 2.x. Compile the model again with the tgc of this "
+  EXPECT_EQ(load_error([](Aligned& b) { b.header().major = 4; }),
+            "TGR-E203: its format is 4.0, this libtgrt reads 3.x. Compile the model again with the tgc of this "
             "libtgrt's version.");
 }
 
@@ -108,6 +108,12 @@ TEST(LoadError, InvalidPlan) {
             }),
             "TGR-E207: plan: args entry 1: refers to nothing. The bundle was not written by tgc; compile the model "
             "again.");
+  EXPECT_EQ(load_error([&](Aligned& b) {
+              const uint32_t at = plan_of(b)->waits.offset;
+              *reinterpret_cast<uint32_t*>(reinterpret_cast<char*>(plan_of(b)) + at) = 1;
+            }),
+            "TGR-E207: plan: steps entry 1: waits for no earlier one. The bundle was not written by tgc; compile the "
+            "model again.");
 }
 
 TEST(LoadError, InvalidCode) {

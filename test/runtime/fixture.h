@@ -102,7 +102,7 @@ inline BundleContents affine_model(Context& ctx, const std::string& code) {
   c.kernels = {{"k_scale", "thread n", ctx.index(16), n, times(4 << 20), times(48)},
                {"k_bias", "thread n", Ref(), n, times(8 << 20), times(48)}};
   c.steps = {{0, {{Kind::Input, 0}, {Kind::Weight, 0}, {Kind::Buffer, 0}}, "mul1"},
-             {1, {{Kind::Buffer, 0}, {Kind::Weight, 1}, {Kind::Output, 0}}, "add1, relu1"}};
+             {1, {{Kind::Buffer, 0}, {Kind::Weight, 1}, {Kind::Output, 0}}, "add1, relu1", {0}}};
   c.code = code;
   c.meta = {{"target", "cpu:c:test"}, {"source", "affine"}};
   return c;

@@ -196,7 +196,7 @@ TEST(Run, CallersThreads) {
   ASSERT_EQ(tgrt_create_context(model.get(), &options, &raw, nullptr), 0);
   const RunContext context(raw);
   EXPECT_EQ(run_affine(context.get(), sample(100)), expected_affine(sample(100)));
-  EXPECT_EQ(forks, 2);
+  EXPECT_EQ(forks, 1);
 }
 
 TEST(Run, ProfileReportsEachStep) {

@@ -174,10 +174,10 @@ TEST(Tgrun, DescribesAndExtracts) {
             std::string::npos)
       << json;
   EXPECT_NE(json.find("{\"bytes\": \"N * 16\", \"slot\": 0, \"at\": 0}"), std::string::npos) << json;
-  EXPECT_NE(
-      json.find("{\"kernel\": \"k_bias\", \"args\": [\"buffer 0\", \"weight 1\", \"output 0\"], \"nodes\": \"add1, "
-                "relu1\"}"),
-      std::string::npos)
+  EXPECT_NE(json.find("{\"kernel\": \"k_bias\", \"args\": [\"buffer 0\", \"weight 1\", \"output 0\"], \"waits\": [0], "
+                      "\"nodes\": \"add1, "
+                      "relu1\"}"),
+            std::string::npos)
       << json;
   if (std::system("command -v python3 > /dev/null") == 0) {
     const std::string command = TGRUN_PROGRAM " " + affine_bundle() + " --describe | python3 -m json.tool > /dev/null";

@@ -61,6 +61,19 @@ TEST(Memory, EqualKernelsAreCompiledOnce) {
   EXPECT_EQ(contents.kernels.size(), 1U);
 }
 
+TEST(Memory, StepsWaitForWhatTheyReadAndForReadersOfTheirPlace) {
+  const BundleContents contents = contents_of_json(R"({"tgc": 1,
+    "inputs": [{"name": "x", "type": "f32", "shape": [32, 1024]}, {"name": "y", "type": "f32", "shape": [32, 1024]},
+               {"name": "w", "type": "f32", "shape": [1024, 1024]}],
+    "nodes": [{"op": "matmul", "name": "p", "in": ["x", "w"]}, {"op": "matmul", "name": "q", "in": ["p", "w"]},
+              {"op": "matmul", "name": "r", "in": ["y", "w"]}, {"op": "matmul", "name": "s", "in": ["r", "w"]},
+              {"op": "neg", "name": "t", "in": ["x"]}],
+    "outputs": ["q", "s", "t"]})");
+  std::vector<std::vector<int>> waits;
+  for (const auto& step : contents.steps) waits.push_back(step.waits);
+  EXPECT_EQ(waits, (std::vector<std::vector<int>>{{}, {0}, {1}, {2}, {}})); // r lies where p was
+}
+
 TEST(Memory, ChannelsAreInnermostAndWindowsReadStoredZeros) {
   std::string first, second;
   for (int i = 0; i < 32 * 4 * 9; ++i) first += (i ? "," : "") + std::to_string(i % 7);

@@ -12,6 +12,46 @@
 namespace tgc {
 namespace {
 
+/// Whether two arguments may share memory: one tensor, or buffers whose places overlap.
+bool share_memory(const BundleContents& c, const BundleContents::Arg& a, const BundleContents::Arg& b) {
+  if (a.kind != b.kind || a.index == b.index) return a.kind == b.kind;
+  if (a.kind != BundleContents::Arg::Kind::Buffer) return false;
+  const BundleContents::Buffer &x = c.buffers[static_cast<size_t>(a.index)],
+                               &y = c.buffers[static_cast<size_t>(b.index)];
+  if (x.slot != y.slot) return false;
+  const auto x_bytes = dim_int(x.bytes), y_bytes = dim_int(y.bytes);
+  if (!x_bytes || !y_bytes) return true;
+  return x.at < y.at + static_cast<uint64_t>(*y_bytes) && y.at < x.at + static_cast<uint64_t>(*x_bytes);
+}
+
+/// Whether a step must have ended before a later one begins: one writes (its first argument) what the other reads or
+/// writes. Steps that write one tensor write disjoint elements of it.
+bool must_wait(const BundleContents& c, const BundleContents::Step& later, const BundleContents::Step& earlier) {
+  for (size_t i = 0; i < later.args.size(); ++i)
+    for (size_t j = 0; j < earlier.args.size(); ++j) {
+      const auto &a = later.args[i], &b = earlier.args[j];
+      if (i > 0 && j > 0) continue;
+      if (i == 0 && j == 0 && a.kind == b.kind && a.index == b.index) continue;
+      if (share_memory(c, a, b)) return true;
+    }
+  return false;
+}
+
+/// Gives each step those it must wait for, without those that these wait for.
+void order_steps(BundleContents& c) {
+  std::vector<std::vector<bool>> ended; // by step: what has ended when it begins
+  for (size_t later = 0; later < c.steps.size(); ++later) {
+    ended.emplace_back(c.steps.size());
+    for (size_t earlier = later; earlier-- > 0;) {
+      if (ended[later][earlier] || !must_wait(c, c.steps[later], c.steps[earlier])) continue;
+      c.steps[later].waits.push_back(static_cast<int>(earlier));
+      ended[later][earlier] = true;
+      for (size_t i = 0; i < earlier; ++i)
+        if (ended[earlier][i]) ended[later][i] = true;
+    }
+  }
+}
+
 struct ById {
   bool operator()(Ref a, Ref b) const { return a->id < b->id; }
 };
@@ -50,6 +90,7 @@ private:
       for (Ref argument : call->src.subspan(1)) step.args.push_back(argument_of(argument));
       out_.steps.push_back(std::move(step));
     }
+    order_steps(out_);
   }
 
   void weight_as_tensor(Ref weight, bool made) {

@@ -155,10 +155,15 @@ private:
   void add_steps() {
     std::vector<tgrt_plan_step> rows;
     std::vector<tgrt_plan_arg> args;
+    std::vector<uint32_t> waits;
     for (const auto& step : in_.steps) {
       TGC_CHECK(static_cast<size_t>(step.kernel) < in_.kernels.size(), "step of a kernel that does not exist");
       rows.push_back({narrow(static_cast<size_t>(step.kernel)), narrow(args.size()), narrow(step.args.size()),
-                      texts_.add(step.origin)});
+                      texts_.add(step.origin), narrow(waits.size()), narrow(step.waits.size())});
+      for (const int wait : step.waits) {
+        TGC_CHECK(wait >= 0 && static_cast<size_t>(wait) + 1 < rows.size(), "a step waits for no earlier one");
+        waits.push_back(static_cast<uint32_t>(wait));
+      }
       for (const auto& arg : step.args) {
         TGC_CHECK(static_cast<size_t>(arg.index) < limit_of(arg.kind),
                   "kernel " + in_.kernels[static_cast<size_t>(step.kernel)].name + " has an argument out of range");
@@ -167,6 +172,7 @@ private:
     }
     plan_.steps = put(rows);
     plan_.args = put(args);
+    plan_.waits = put(waits);
   }
 
   void add_meta() {

@@ -58,8 +58,9 @@ struct BundleContents {
   };
   struct Step {
     int kernel;
-    std::vector<Arg> args; ///< by Param slot of the kernel
-    std::string origin;    ///< names of the model's nodes, for profiles; may be empty
+    std::vector<Arg> args;       ///< by Param slot of the kernel
+    std::string origin;          ///< names of the model's nodes, for profiles; may be empty
+    std::vector<int> waits = {}; ///< earlier steps that must have ended before this one begins
   };
 
   std::vector<Var> vars; ///< in any order; stored sorted by name, which is the order of `tgrt_kernel_args::vars`

@@ -103,8 +103,12 @@ std::string steps(const Plan& plan) {
       const tgrt_plan_arg& arg = plan.rows<tgrt_plan_arg>(plan->args)[s.first_arg + a];
       args += std::string(a ? ", \"" : "\"") + kKinds[arg.kind] + " " + std::to_string(arg.index) + "\"";
     }
+    std::string waits;
+    for (uint32_t w = 0; w < s.wait_count; ++w)
+      waits += (w ? ", " : "") + std::to_string(plan.rows<uint32_t>(plan->waits)[s.first_wait + w]);
     return object({field("kernel", plan.quoted(plan.rows<tgrt_plan_kernel>(plan->kernels)[s.kernel].name)),
-                   field("args", "[" + args + "]"), field("nodes", plan.quoted(s.origin))});
+                   field("args", "[" + args + "]"), field("waits", "[" + waits + "]"),
+                   field("nodes", plan.quoted(s.origin))});
   });
 }
 
