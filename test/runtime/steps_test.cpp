@@ -11,13 +11,18 @@ namespace {
 
 constexpr int64_t kElements = 444; // 37 chunks of 12, or 4 of 111, or one
 constexpr size_t kSteps = 60;
+constexpr uint32_t kInputs = 2; // that runs take in turns, so that what an earlier run left is wrong
 
 const std::string kSource = kPrelude + R"(
 typedef unsigned u32;
+static void linger(void) { // so that a step that does not wait comes too early
+  for (volatile int i = 0; i < 300; ++i) {}
+}
 KERNEL(k_fine) {
   const u32 *x = a->bufs[1], *y = a->bufs[2];
   u32 *z = a->bufs[0], *row = a->scratch;
   for (i64 n = begin; n < end; ++n) {
+    linger();
     for (int i = 0; i < 12; ++i) row[i] = 3 * x[n * 12 + i];
     for (int i = 0; i < 12; ++i) z[n * 12 + i] = row[i] + y[443 - (n * 12 + i)];
   }
@@ -25,11 +30,13 @@ KERNEL(k_fine) {
 KERNEL(k_coarse) {
   const u32 *x = a->bufs[1], *y = a->bufs[2];
   u32 *z = a->bufs[0];
+  for (i64 n = begin; n < end; ++n) linger();
   for (i64 i = begin * 111; i < end * 111; ++i) z[i] = x[443 - i] ^ 2 * y[i];
 }
 KERNEL(k_whole) {
   const u32 *x = a->bufs[1], *y = a->bufs[2];
   u32 *z = a->bufs[0];
+  for (i64 n = begin; n < end; ++n) linger();
   for (i64 i = begin * 444; i < end * 444; ++i) z[i] = x[i] + 7 * y[443 - i];
 }
 )";
@@ -40,9 +47,13 @@ uint32_t value(int kernel, const std::vector<uint32_t>& x, const std::vector<uin
   return kernel == 1 ? x[across] ^ 2 * y[i] : x[i] + 7 * y[across];
 }
 
+uint32_t input(uint32_t which, uint32_t i) { return (i + which) * 2654435761u; }
+
+using Values = std::vector<uint32_t>;
+
 /// Steps that each read two results of the `reach` before, at random; the input stands before the first. `want` becomes
-/// the last result.
-BundleContents random_steps(Context& ctx, unsigned seed, int reach, std::vector<uint32_t>& want) {
+/// the last result for each input.
+BundleContents random_steps(Context& ctx, unsigned seed, int reach, std::vector<Values>& want) {
   using Kind = BundleContents::Arg::Kind;
   std::mt19937 random(seed);
   BundleContents c;
@@ -52,8 +63,9 @@ BundleContents random_steps(Context& ctx, unsigned seed, int reach, std::vector<
   c.kernels = {{"k_fine", "", ctx.index(48), ctx.index(37), large, large},
                {"k_coarse", "", Ref(), ctx.index(4), large, large},
                {"k_whole", "", Ref(), ctx.index(1), large, large}};
-  std::vector<std::vector<uint32_t>> results(1);
-  for (uint32_t i = 0; i < kElements; ++i) results[0].push_back(i * 2654435761u);
+  std::vector<std::vector<Values>> results(1, std::vector<Values>(kInputs)); // by step and input
+  for (uint32_t which = 0; which < kInputs; ++which)
+    for (uint32_t i = 0; i < kElements; ++i) results[0][which].push_back(input(which, i));
   for (size_t s = 0; s < kSteps; ++s) {
     if (s + 1 < kSteps) c.buffers.push_back({ctx.index(kElements * 4), static_cast<int>(s)});
     BundleContents::Step step;
@@ -67,8 +79,10 @@ BundleContents random_steps(Context& ctx, unsigned seed, int reach, std::vector<
                                  : BundleContents::Arg{Kind::Buffer, static_cast<int>(r - 1)});
       if (r > 0) step.waits.push_back(static_cast<int>(r - 1));
     }
-    std::vector<uint32_t> result;
-    for (size_t i = 0; i < kElements; ++i) result.push_back(value(step.kernel, results[read[0]], results[read[1]], i));
+    std::vector<Values> result(kInputs);
+    for (size_t which = 0; which < kInputs; ++which)
+      for (size_t i = 0; i < kElements; ++i)
+        result[which].push_back(value(step.kernel, results[read[0]][which], results[read[1]][which], i));
     results.push_back(std::move(result));
     c.steps.push_back(std::move(step));
   }
@@ -76,16 +90,21 @@ BundleContents random_steps(Context& ctx, unsigned seed, int reach, std::vector<
   return c;
 }
 
-std::vector<uint32_t> run_once(tgrt_context* context) {
+/// Runs `repeats` times; whether all results were right.
+bool run(tgrt_context* context, const std::vector<Values>& want, int repeats) {
   tgrt_error error;
-  auto* x = static_cast<uint32_t*>(tgrt_data(context, TGRT_INPUT, 0, &error));
-  for (uint32_t i = 0; i < kElements; ++i) x[i] = i * 2654435761u;
-  EXPECT_EQ(tgrt_run(context, &error), 0) << error.text;
-  const auto* y = static_cast<const uint32_t*>(tgrt_data(context, TGRT_OUTPUT, 0, &error));
-  return {y, y + kElements};
+  for (int repeat = 0; repeat < repeats; ++repeat) {
+    const uint32_t which = static_cast<uint32_t>(repeat) % kInputs;
+    auto* x = static_cast<uint32_t*>(tgrt_data(context, TGRT_INPUT, 0, &error));
+    for (uint32_t i = 0; i < kElements; ++i) x[i] = input(which, i);
+    EXPECT_EQ(tgrt_run(context, &error), 0) << error.text;
+    const auto* y = static_cast<const uint32_t*>(tgrt_data(context, TGRT_OUTPUT, 0, &error));
+    if (Values(y, y + kElements) != want[which]) return false;
+  }
+  return true;
 }
 
-Model random_model(unsigned seed, int reach, std::vector<uint32_t>& want) {
+Model random_model(unsigned seed, int reach, std::vector<Values>& want) {
   Context ctx;
   BundleContents c = random_steps(ctx, seed, reach, want);
   c.code = compile_c(kSource);
@@ -108,31 +127,30 @@ RunContext context_of(const Model& model, const tgrt_thread_pool& pool) {
 TEST(Steps, AnyNumberOfThreadsGivesWhatOneGives) {
   TGRT_NEED_CC(compile_c(kSource));
   for (const auto& [seed, reach] : {std::pair{1u, 1}, {2u, 3}, {3u, 12}, {4u, 40}}) {
-    std::vector<uint32_t> want;
+    std::vector<Values> want;
     const Model model = random_model(seed, reach, want);
     for (const uint32_t threads : {1u, 2u, 4u, 7u}) {
       const RunContext context = new_context(model, threads);
-      for (int repeat = 0; repeat < 50; ++repeat) ASSERT_EQ(run_once(context.get()), want) << threads << " " << seed;
+      EXPECT_TRUE(run(context.get(), want, 50)) << threads << " threads, seed " << seed;
     }
   }
 }
 
 TEST(Steps, ACallersThreadsMayRunOneAfterTheOther) {
   TGRT_NEED_CC(compile_c(kSource));
-  std::vector<uint32_t> want;
+  std::vector<Values> want;
   const Model model = random_model(5, 12, want);
   const auto in_turn = [](void*, void (*body)(void*, uint32_t), void* arg) {
     for (const uint32_t thread : {2u, 0u, 1u}) body(arg, thread);
   };
-  EXPECT_EQ(run_once(context_of(model, {nullptr, 3, in_turn}).get()), want);
+  EXPECT_TRUE(run(context_of(model, {nullptr, 3, in_turn}).get(), want, 4));
   const auto one_late = [](void*, void (*body)(void*, uint32_t), void* arg) {
     std::thread other(body, arg, 1u);
     body(arg, 2);
     other.join();
     body(arg, 0);
   };
-  const RunContext context = context_of(model, {nullptr, 3, one_late});
-  for (int repeat = 0; repeat < 20; ++repeat) ASSERT_EQ(run_once(context.get()), want);
+  EXPECT_TRUE(run(context_of(model, {nullptr, 3, one_late}).get(), want, 20));
 }
 
 TEST(Steps, NumbersOfRunsMayWrap) { // what a step remembers of a run holds 16 bits of its number
