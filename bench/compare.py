@@ -9,22 +9,28 @@ How it is fair. Each model and number of threads N gets a fresh process, pinned 
 loaded there and take turns: a block of runs of one (0.1 s, at least one run), then of the next, until each has had
 --seconds. Before each block the process waits until it burns no CPU time, so that no runtime's spinning threads slow
 down another. Inputs and outputs are bound before timing: no copies are timed, and about a microsecond of Python (tgc;
-for a peer up to twenty) is. Peers run at their best settings for latency: see peers.py.
+for a peer up to twenty) is. Peers run at their best settings for latency: see peers.py. Each peer compiles a model and
+runs it once in a process of its own first; where that fails, dies or takes longer than --peer-compile-seconds, the peer
+is skipped and the reason printed.
 
 Inputs are seeded (--seed): floats normal, integers uniform in [0, 2), which is in range of any table; --ints raises
 that limit for all or for one input. Outputs are compared: agree = every |tgc - peer| <= 1e-3 |peer| + 1e-4 max|peer|,
 NaN equal to NaN, integers equal; err = max|tgc - peer| / max|peer| over all outputs.
 
 Also per model: seconds and peak memory of tgc itself (all CPUs, nothing cached), bytes of the bundle, peak memory of
-one run (tgrun with N threads, weights included). MB are 10^6 bytes. Needs numpy, a peer's package for each peer, and
-libtgrt as a shared library: configure with -DTGRT_SHARED=ON.
+one run (tgrun with N threads, weights included). MB are 10^6 bytes. --json, --plot and --document write the same as
+data, as a picture and into a page. Needs numpy, a peer's package for each peer (onnxruntime; openvino; apache-tvm, onnx;
+iree-base-compiler, iree-base-runtime, onnx), and libtgrt as a shared library: configure with -DTGRT_SHARED=ON.
 """
 import argparse
+import datetime
+import importlib.metadata
 import importlib.util
 import json
 import multiprocessing
 import os
 import pathlib
+import signal
 import statistics
 import sys
 import tempfile
@@ -32,6 +38,7 @@ import time
 
 import numpy as np
 
+import report
 from peers import PEERS, Tgc
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -96,7 +103,7 @@ def worker(connection, job):
         tgc = Tgc(job["library"], job["bundle"])
         feeds = make_feeds(tgc.tensors(0), job["seed"], job["ints"])
         runtimes = {"tgc": tgc}
-        runtimes.update((name, PEERS[name](job["dims"])) for name in job["peers"])
+        runtimes.update((name, PEERS[name](job["dims"], job["folder"])) for name in job["peers"])
         for name, runtime in list(runtimes.items()):
             try:
                 runtime.setup(job["model"], feeds, job["threads"])
@@ -126,22 +133,59 @@ def worker(connection, job):
         connection.send(("error", f"tgc: {error}"))
 
 
-def run_worker(job):
-    """All messages of a worker; a crash is a message too."""
+def rehearse(connection, job, peer):
+    """Compiles for `peer` and runs once; sends ("skip", why) if that fails. What it prints goes to a file."""
+    os.setpgid(0, 0)  # so that its compilers end with it
+    log = os.open(f"{job['folder']}/{peer}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    try:
+        feeds = make_feeds(Tgc(job["library"], job["bundle"]).tensors(0), job["seed"], job["ints"])
+        runtime = PEERS[peer](job["dims"], job["folder"])
+        runtime.compile(job["model"], feeds, job["threads"])
+        os.sched_setaffinity(0, job["cpus"])
+        runtime.setup(job["model"], feeds, job["threads"])
+        runtime.run()
+        runtime.outputs()
+    except BaseException as error:  # whatever a peer throws is its answer to this model
+        connection.send(("skip", reason(error)))
+
+
+def reason(error):
+    """One short line of an exception: its first that names an error, else its first."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return next((line for line in lines if "error: " in line), lines[0])[:200]
+
+
+def run_process(function, job, *more, seconds=None):
+    """All messages of `function` in a fresh process; a crash is a message too, and so is exceeding `seconds`."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=worker, args=(theirs, job))
+    process = context.Process(target=function, args=(theirs, job, *more))
     process.start()
     theirs.close()
     messages = []
+    latest = time.monotonic() + seconds if seconds else None
     try:
-        while True:
+        while ours.poll(latest and max(0, latest - time.monotonic())):
             messages.append(ours.recv())
+        messages.append(("skip", f"took more than {seconds:g} s"))
     except EOFError:
         process.join()
-    if process.exitcode:
-        messages.append(("error", f"the process died with {process.exitcode}"))
+        if process.exitcode:
+            messages.append(("skip", f"the process died with {process.exitcode}"))
+    finally:
+        if process.is_alive():
+            end(process)
     return messages
+
+
+def end(process):
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:  # it leads no group
+        process.kill()
+    process.join()
 
 
 # ---- the whole ------------------------------------------------------------------------------------------------------
@@ -166,7 +210,10 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", type=pathlib.Path, metavar="MODEL",
                         help="ONNX files, or folders of them")
-    parser.add_argument("--peers", default="ort", help=f"comma-separated: {','.join(PEERS)} (default: ort)")
+    parser.add_argument("--peers", default=",".join(PEERS),
+                        help=f"comma-separated (default: {','.join(PEERS)}; those not installed are skipped)")
+    parser.add_argument("--peer-compile-seconds", type=float, default=300, metavar="S",
+                        help="longest time in which a peer compiles a model and runs it once (default: 300)")
     parser.add_argument("--threads", default="1,2", help="comma-separated numbers of threads (default: 1,2)")
     parser.add_argument("--seconds", type=float, default=3, help="least time of runs per runtime (default: 3)")
     parser.add_argument("--dim", action="append", default=[], type=name_and_number, metavar="NAME=VALUE",
@@ -179,6 +226,9 @@ def parse_arguments():
                         help="build folder with bin/tgc, bin/tgrun, libtgrt.so (default: build/release)")
     parser.add_argument("--json", type=argparse.FileType("w"), metavar="FILE",
                         help="write the rows: [{model, threads, peer, peer_ms, tgc_ms, ratio, agree, …}]")
+    parser.add_argument("--plot", type=pathlib.Path, metavar="FILE.svg", help="draw the ratios")
+    parser.add_argument("--document", type=pathlib.Path, metavar="FILE.md",
+                        help="replace what a former run wrote into this page, which shows the --plot too")
     return parser.parse_args()
 
 
@@ -188,10 +238,10 @@ def main():
     for peer in arguments.peers.split(","):
         if peer not in PEERS:
             sys.exit(f"compare.py: unknown peer {peer}; known: {', '.join(PEERS)}")
-        if importlib.util.find_spec(PEERS[peer].package):
+        if installed(PEERS[peer].package):
             peers.append(peer)
         else:
-            print(f"{peer}: skipped, Python has no package {PEERS[peer].package}")
+            print(f"{peer}: skipped: Python has no package {PEERS[peer].package}")
     library = next(arguments.build.glob("**/libtgrt.so"), None)
     if not library or not (arguments.build / "bin/tgc").exists():
         sys.exit(f"compare.py: {arguments.build} has no bin/tgc or no libtgrt.so; build tgc, tgrun and tgrt_shared there, "
@@ -202,19 +252,45 @@ def main():
     for count in [n for n in threads if n > len(cpus)]:
         print(f"{count} threads: skipped, there are {len(cpus)} CPUs")
     job = {"library": library, "peers": peers, "seed": arguments.seed, "dims": dict(arguments.dim),
-           "ints": dict(arguments.ints), "seconds": arguments.seconds}
+           "ints": dict(arguments.ints), "seconds": arguments.seconds, "limit": arguments.peer_compile_seconds}
     rows = []
     print("ratio = peer / tgc, above 1 tgc is faster; ms: best and median of each; seed", arguments.seed)
-    print(f"{'model':<20} thr {'peer':<5}{'peer ms':>18}{'tgc ms':>20}{'ratio':>8}{'of medians':>11}  agree {'err':>8}"
+    print(f"{'model':<20} thr {'peer':<9}{'peer ms':>18}{'tgc ms':>20}{'ratio':>8}{'of medians':>11}  agree {'err':>8}"
           f"{'run MB':>8}{'tgc s':>7}{'tgc MB':>8}{'bundle MB':>10}")
     for model in models:
         with tempfile.TemporaryDirectory() as folder:
             os.environ["XDG_CACHE_HOME"] = folder  # nothing was compiled before
-            rows += compare_model(arguments, model, job | {"bundle": folder + "/m.bundle"},
+            rows += compare_model(arguments, model, job | {"folder": folder, "bundle": folder + "/m.bundle"},
                                   [n for n in threads if n <= len(cpus)])
+    for line in report.summary(rows):
+        print(line)
+    write_files(arguments, rows)
+    return 1 if any(row["agree"] is False for row in rows) else 0
+
+
+def installed(package):
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ModuleNotFoundError:  # of the package that holds it
+        return False
+
+
+def write_files(arguments, rows):
     if arguments.json:
         json.dump(rows, arguments.json, indent=1)
-    return 0 if all(row["agree"] for row in rows) else 1
+    with open("/proc/cpuinfo") as lines:
+        cpu = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "CPU")
+    distributions = importlib.metadata.packages_distributions()
+    packages = dict.fromkeys(PEERS[row["peer"]].package.split(".")[0] for row in rows)
+    names = [distributions[package][0] for package in packages if package in distributions]
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
+    caption = (f"{datetime.date.today()}; {cpu}, {os.cpu_count()} CPUs; at least {arguments.seconds:g} s of runs each; "
+               f"{versions}.")
+    if arguments.plot:
+        arguments.plot.write_text(report.picture(rows, caption))
+    if arguments.document:
+        image = arguments.plot and os.path.relpath(arguments.plot, arguments.document.parent)
+        arguments.document.write_text(report.document(arguments.document.read_text(), rows, caption, image))
 
 
 def compare_model(arguments, model, job, threads):
@@ -227,15 +303,24 @@ def compare_model(arguments, model, job, threads):
     if code:
         print(f"{name}: tgc: {errors.strip().splitlines()[0] if errors.strip() else code}", flush=True)
         return [failed_row(name, n, peer) for n in threads for peer in job["peers"]]
+    skipped = {}
     for count in threads:
         usage = measured([tool + "/tgrun", bundle, f"--threads={count}"])[3]
         cpus = sorted(os.sched_getaffinity(0))[:count]
-        messages = run_worker(job | {"model": str(model), "threads": count, "cpus": cpus})
-        for text in [content for kind, content in messages if kind == "error"]:
+        one = job | {"model": str(model), "threads": count, "cpus": cpus}
+        for peer in [p for p in job["peers"] if p not in skipped]:
+            for _, why in run_process(rehearse, one, peer, seconds=job["limit"]):
+                skipped[peer] = why
+                print(f"{name}, {peer}: skipped: {why}", flush=True)
+        left = [peer for peer in job["peers"] if peer not in skipped]
+        messages = run_process(worker, one | {"peers": left}) if left else []
+        for text in [content for kind, content in messages if kind != "row"]:
             print(f"{name}, {count} threads: {text}", flush=True)
         found = {content["peer"]: content for kind, content in messages if kind == "row"}
         for peer in job["peers"]:
             row = failed_row(name, count, peer) | found.get(peer, {})
+            if peer in skipped:
+                row |= {"agree": None, "skipped": skipped[peer]}
             row |= {"compile_s": seconds, "compile_rss_mb": megabytes, "run_rss_mb": usage,
                     "bundle_bytes": os.path.getsize(bundle)}
             rows.append(row)
@@ -250,7 +335,7 @@ def failed_row(model, threads, peer):
 
 
 def print_row(r):
-    print(f"{r['model']:<20} {r['threads']:>3} {r['peer']:<5}{r['peer_ms']:>9.3f}{r['peer_median_ms']:>9.3f}"
+    print(f"{r['model']:<20} {r['threads']:>3} {r['peer']:<9}{r['peer_ms']:>9.3f}{r['peer_median_ms']:>9.3f}"
           f"{r['tgc_ms']:>11.3f}{r['tgc_median_ms']:>9.3f}{r['ratio']:>8.3f}{r['median_ratio']:>11.3f}  "
           f"{'yes' if r['agree'] else 'NO':<5} {r['err']:>8.1e}{r['run_rss_mb']:>8.0f}{r['compile_s']:>7.1f}"
           f"{r['compile_rss_mb']:>8.0f}{r['bundle_bytes'] / 1e6:>10.1f}", flush=True)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The runtimes that compare.py times. A peer has a `package`, is made with the pinned dims, and has
+"""The runtimes that compare.py times. A peer has a `package`, is made with the pinned dims and a folder, and has
 
+  compile(path, feeds, threads) writes to the folder what setup needs, in a process of its own; may be slow
   setup(path, feeds, threads)   loads the ONNX file; feeds: {input: array}, bound without a copy where it can be
   run()                         runs once
   outputs()                     arrays of the last run, in the model's order
@@ -9,6 +10,8 @@ in that order. Its settings are the best for the latency of one request on N pin
 bundle that is made before."""
 import ctypes
 import os
+import subprocess
+import sys
 
 import numpy as np
 
@@ -80,14 +83,21 @@ class Tgc:
         return arrays
 
 
-class Ort:
+class Peer:
+    """What is common to all: nothing to compile beforehand."""
+
+    def __init__(self, dims, folder):
+        self.dims, self.folder = dims, folder
+
+    def compile(self, path, feeds, threads):
+        pass
+
+
+class Ort(Peer):
     """ONNX Runtime, CPU provider: all graph optimisations, sequential, N threads within an op, arena and spinning on,
     dims pinned, inputs and outputs bound."""
 
     package = "onnxruntime"
-
-    def __init__(self, dims):
-        self.dims = dims
 
     def setup(self, path, feeds, threads):
         import onnxruntime as ort
@@ -114,13 +124,10 @@ class Ort:
         return self.binding.copy_outputs_to_cpu()
 
 
-class OpenVino:
+class OpenVino(Peer):
     """OpenVINO, CPU device: latency hint, one stream of N threads, f32 (its default may be bfloat16), dims pinned."""
 
     package = "openvino"
-
-    def __init__(self, dims):
-        self.dims = dims
 
     def setup(self, path, feeds, threads):
         import openvino
@@ -140,4 +147,99 @@ class OpenVino:
         return [output.data.copy() for output in self.request.output_tensors]
 
 
-PEERS = {"ort": Ort, "openvino": OpenVino}
+def input_names(model):
+    """Names of an ONNX model's inputs in order, without those that are initializers."""
+    constants = {tensor.name for tensor in model.graph.initializer}
+    return [value.name for value in model.graph.input if value.name not in constants]
+
+
+class Tvm(Peer):
+    """TVM, Relax and LLVM for this CPU: the default pipeline at opt_level 3, all shapes static. Not tuned: no schedules
+    are searched, which TVM's speed depends on. Its threads are not bound: the process is."""
+
+    package = "tvm"
+
+    def library(self):
+        return os.path.join(self.folder, "tvm.so")
+
+    def compile(self, path, feeds, threads):
+        import onnx
+        import tvm
+        from tvm.relax.frontend.onnx import from_onnx
+        shapes = {name: list(feed.shape) for name, feed in feeds.items()}
+        module = from_onnx(onnx.load(path), shape_dict=shapes)
+        cpu = tvm.target.codegen.llvm_get_system_cpu()
+        target = tvm.target.Target({"kind": "llvm", "mcpu": cpu, "num-cores": threads})
+        with tvm.transform.PassContext(opt_level=3):
+            tvm.compile(module, target=target).export_library(self.library())
+
+    def setup(self, path, feeds, threads):
+        os.environ |= {"TVM_NUM_THREADS": str(threads), "TVM_BIND_THREADS": "0"}
+        import onnx
+        import tvm
+        self.machine = tvm.relax.VirtualMachine(tvm.runtime.load_module(self.library()), tvm.cpu())
+        names = input_names(onnx.load(path, load_external_data=False))
+        self.machine.set_input("main", *[tvm.runtime.tensor(feeds[name]) for name in names])
+
+    def run(self):
+        self.machine.invoke_stateful("main")
+
+    def outputs(self):
+        found = self.machine.get_outputs("main")
+        return [tensor.numpy() for tensor in (found if isinstance(found, (list, tuple)) else [found])]
+
+
+class Iree(Peer):
+    """IREE, llvm-cpu for this CPU: data tiling, and stack enough for it; one thread runs inline (local-sync), N are
+    workers on the N CPUs (local-task)."""
+
+    package = "iree.compiler"
+    FLAGS = ["--iree-llvmcpu-target-cpu=host", "--iree-opt-data-tiling",
+             "--iree-llvmcpu-stack-allocation-limit=1048576"]
+
+    def file(self, name):
+        return os.path.join(self.folder, name)
+
+    def compile(self, path, feeds, threads):
+        import iree.compiler.tools
+        import onnx
+        model = onnx.load(path)
+        for value in [value for value in model.graph.input if value.name in feeds]:
+            for dim, size in zip(value.type.tensor_type.shape.dim, feeds[value.name].shape):
+                dim.dim_value = size
+        onnx.save(model, self.file("iree.onnx"))
+        done = subprocess.run([sys.executable, "-m", "iree.compiler.tools.import_onnx", self.file("iree.onnx"),
+                               "--opset-version=17", "-o", self.file("iree.mlir")], stderr=subprocess.PIPE, text=True)
+        if done.returncode:
+            raise RuntimeError("import: " + done.stderr.strip().splitlines()[-1])
+        iree.compiler.tools.compile_file(self.file("iree.mlir"), output_file=self.file("iree.vmfb"),
+                                         target_backends=["llvm-cpu"], extra_args=self.FLAGS)
+
+    def setup(self, path, feeds, threads):
+        import iree.runtime as rt
+        import onnx
+        cpus = ",".join(map(str, sorted(os.sched_getaffinity(0))))
+        rt.flags.parse_flags(f"--task_topology_cpu_ids={cpus}")
+        self.device = rt.get_driver("local-task" if threads > 1 else "local-sync").create_default_device()
+        config = rt.Config(device=self.device)
+        system = rt.SystemContext(config=config)
+        module = rt.VmModule.mmap(system.instance, self.file("iree.vmfb"))
+        system.add_vm_module(module)
+        name = next(n for n in module.function_names if "$" not in n and not n.startswith("__"))
+        self.function, self.context = module.lookup_function(name), system.vm_context
+        names = input_names(onnx.load(path, load_external_data=False))
+        self.inputs = rt.VmVariantList(len(names))
+        for name in names:
+            self.inputs.push_ref(rt.asdevicearray(self.device, feeds[name])._buffer_view)
+        self.rt = rt
+
+    def run(self):
+        self.results = self.rt.VmVariantList(8)
+        self.context.invoke(self.function, self.inputs, self.results)
+
+    def outputs(self):
+        views = [self.results.get_as_object(i, self.rt.HalBufferView) for i in range(len(self.results))]
+        return [self.rt.DeviceArray(self.device, view, implicit_host_transfer=True).to_host() for view in views]
+
+
+PEERS = {"ort": Ort, "openvino": OpenVino, "tvm": Tvm, "iree": Iree}
