@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Holds every kernel of a model against what the machine can do, and prints the worst.
+"""Holds every kernel of a model against what the machine can do, and prints the worst or the slowest.
 
 The roof of a kernel is the least time in which this machine could do its operations and move its bytes, whichever is
 longer: max(operations / peak of multiply-adds, bytes / bandwidth of reading memory), both measured by bench_peak in the
-same run on as many threads. "of roof" is that time over the time taken. Bytes are counted once per buffer, so a kernel
-that reads its input twice from memory has at most half its roof; one whose data stay in the caches may pass 100 %.
-Kernels below --share of the model's time are left out: they are many, small, and bound by neither.
+same run on as many threads. "of roof" is that time over the time taken. Bytes ("MB") are counted once per buffer, so a
+kernel that reads its input twice from memory has at most half its roof; one whose data stay in the caches may pass
+100 %.
+Kernels below --share of the model's time are left out: they are many, small, and bound by neither. --slowest N prints
+the N that take the most time instead, the slowest first.
 
 Then, per model: kernels run and kernels distinct, bytes moved by all kernels against the least that any program must
 move (weights, inputs and outputs once), and the sum of all roofs against the time.
@@ -58,19 +60,23 @@ def report(arguments, bundle, name, cpus):
     for kernel in kernels:
         kernel["roof_us"] = max(kernel["flops"] / peak["gflops"], kernel["bytes"] / peak["gbs"]) / 1e3
         kernel["of_roof"] = kernel["roof_us"] / kernel["us"]
-    shown = sorted((k for k in kernels if k["us"] >= arguments.share / 100 * total), key=lambda k: k["of_roof"])
+    if arguments.slowest:
+        shown = sorted(kernels, key=lambda k: -k["us"])[:arguments.slowest]
+    else:
+        shown = sorted((k for k in kernels if k["us"] >= arguments.share / 100 * total), key=lambda k: k["of_roof"])
+        shown = shown[:arguments.worst]
     least = least_bytes(plan, {name: int(value) for name, _, value in (dim.rpartition("=") for dim in arguments.dim)})
     result = {"model": name, "threads": arguments.threads, "peak_gflops": peak["gflops"], "peak_gbs": peak["gbs"],
               "us": total, "roof_us": sum(k["roof_us"] for k in kernels), "runs": len(kernels),
               "distinct": len({k["kernel"] for k in kernels}), "moved_bytes": sum(k["bytes"] for k in kernels),
               "least_bytes": least, "kernels": kernels}
     print(f"{name}, {arguments.threads} threads: peak {peak['gflops']:.0f} GFLOP/s, {peak['gbs']:.1f} GB/s")
-    print(f"{'of roof':>8} {'share':>6} {'us':>10} {'GFLOP/s':>8} {'GB/s':>7} bound   kernel (nodes)")
-    for k in shown[:arguments.worst]:
+    print(f"{'of roof':>8} {'share':>6} {'us':>10} {'GFLOP/s':>8} {'GB/s':>7} {'MB':>8} bound   kernel (nodes)")
+    for k in shown:
         bound = "compute" if k["flops"] / peak["gflops"] > k["bytes"] / peak["gbs"] else "memory"
         print(f"{100 * k['of_roof']:>7.1f}% {100 * k['us'] / total:>5.1f}% {k['us']:>10.1f} "
-              f"{k['flops'] / k['us'] / 1e3:>8.1f} {k['bytes'] / k['us'] / 1e3:>7.2f} {bound:<7} {k['kernel']} "
-              f"({k['nodes']})")
+              f"{k['flops'] / k['us'] / 1e3:>8.1f} {k['bytes'] / k['us'] / 1e3:>7.2f} {k['bytes'] / 1e6:>8.2f} {bound:<7} "
+              f"{k['kernel']} ({k['nodes']})")
     print(f"{100 * result['roof_us'] / total:>7.1f}% of the time is what the roofs add up to; {len(kernels)} kernels run, "
           f"{result['distinct']} distinct")
     print(f"         {result['moved_bytes'] / 1e6:.1f} MB moved, {least / 1e6:.1f} MB at least (weights, inputs, outputs): "
@@ -83,6 +89,7 @@ def parse_arguments():
     parser.add_argument("models", nargs="+", type=pathlib.Path, metavar="MODEL")
     parser.add_argument("--threads", type=int, default=1, help="and as many CPUs (default: 1)")
     parser.add_argument("--worst", type=int, default=10, help="how many kernels to print (default: 10)")
+    parser.add_argument("--slowest", type=int, metavar="N", help="print the N slowest kernels, whatever their share")
     parser.add_argument("--share", type=float, default=1, help="least share of the time, in per cent (default: 1)")
     parser.add_argument("--dim", action="append", default=[], metavar="NAME=VALUE", help="passed to tgrun; repeatable")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release", metavar="DIR",
