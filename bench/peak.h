@@ -38,7 +38,7 @@ template <typename Clock> double fma_peak(Clock seconds, int runs = 100) {
 
 /// GB/s of reading `count` floats over and over, from the cache or memory that holds that many; `data` is 64-byte
 /// aligned. Reads eight streams at once, which keeps more of memory busy than one. The time of a pass is the sum of the
-/// best times of its pieces of 4 MB: a piece is short enough not to be interrupted.
+/// best times of its pieces of 4 MB: a piece is short enough not to be interrupted. Requires 256 floats.
 template <typename Clock> double read_bandwidth(Clock seconds, const float* data, size_t count, int runs = 10) {
   constexpr size_t kLanes = 16, kStreams = 8, kPiece = size_t{1} << 20, kLeastRead = size_t{1} << 19;
   typedef float Lanes __attribute__((vector_size(kLanes * sizeof(float))));
