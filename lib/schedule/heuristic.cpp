@@ -469,11 +469,18 @@ private:
 
   /// Joins the outermost loop with the next ones until there are chunks enough.
   void collapse_short() {
-    while (output_loops()[0]->src[0]->lo < kChunks) {
-      const int64_t at = position(output_loops()[0]);
-      if (at + 1 == static_cast<int64_t>(axes_.size())) return;
-      const Ref next = axes_[static_cast<size_t>(at) + 1];
-      if (!is_loop(next) || !may_stand_inside(next) || !attempt(Opt::Kind::Collapse, {at})) return;
+    for (std::vector<Ref> loops = output_loops(); loops.size() > 1 && loops[0]->src[0]->lo < kChunks;) {
+      const int64_t at = position(loops[0]), next = position(loops[1]);
+      const auto is_sum = [&](Ref axis) { return axis->s(Attr::Axis) == "reduce"; };
+      if (!may_stand_inside(loops[1]) || std::any_of(axes_.begin() + at, axes_.begin() + next, is_sum)) return;
+      std::vector<int64_t> order; // lanes and registers between them move behind
+      for (int64_t i = 0; i < static_cast<int64_t>(axes_.size()); ++i) {
+        if (i != next) order.push_back(i);
+        if (i == at) order.push_back(next);
+      }
+      if (next > at + 1 && !attempt(Opt::Kind::Reorder, order)) return;
+      if (!attempt(Opt::Kind::Collapse, {at})) return;
+      loops = output_loops();
     }
   }
 
