@@ -159,7 +159,8 @@ private:
   /// `x` with constants for ranges. Only what that makes constant is folded: the order of sums is settled by now.
   static Ref unroll(Ref x, const std::vector<std::pair<Ref, Ref>>& values) {
     PassContext context;
-    return graph_rewrite(substitute(x, values), const_fold() + identities(), context, {.name = "unroll"});
+    static const PatternMatcher rules = const_fold() + identities();
+    return graph_rewrite(substitute(x, values), rules, context, {.name = "unroll"});
   }
 
   static std::pair<std::vector<Ref>, std::vector<Ref>> split_unrolled(const std::vector<Ref>& ranges) {
