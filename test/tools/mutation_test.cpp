@@ -119,6 +119,7 @@ struct Tally {
 std::string compile(const Seed& seed, const std::string& bytes, Tally& tally) {
   const std::string old = "an older bundle";
   Options options;
+  options.cache = "off";
   options.model = scratch("model");
   options.output = scratch("model.bundle");
   options.target = "cpu:llvm:x86-64-v3";
