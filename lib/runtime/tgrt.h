@@ -139,7 +139,8 @@ typedef struct tgrt_context_options {
   uint32_t threads;                /* threads that a run uses, the caller's included; 0: the CPUs of the process */
   const tgrt_allocator* allocator; /* copied; NULL: the model's */
   const tgrt_thread_pool* pool;    /* copied; replaces the context's own threads and their number */
-  void (*profile)(void* user, const tgrt_step_event* event); /* called after each step, on the running thread */
+  void (*profile)(void* user, const tgrt_step_event* event); /* called after each step, on the caller's thread;
+                                                                steps then run one after the other */
   void* profile_user;
 } tgrt_context_options;
 
