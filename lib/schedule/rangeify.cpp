@@ -159,24 +159,30 @@ private:
     while (node->cls() == OpClass::Movement) node = node->src[0];
     return node;
   }
-  bool holds_product(Ref node) const {
-    return !realized_[node->id] && contracts_[node->id] && !must_realize_[computed(node)->id];
+  /// The sum of products that a kernel which computes `node` would run; null if none.
+  Ref product_in(Ref node) const {
+    return realized_[node->id] || must_realize_[computed(node)->id] ? Ref() : product_[node->id];
   }
 
-  /// A kernel is tiled for one sum of products; of several operands that hold one, all but the costliest are buffers.
+  /// A kernel is tiled for one sum of products; of several operands that hold one, all but one are buffers: what others
+  /// read too rather than what is for this node alone, then the cheapest.
   void keep_one_product(Ref node) {
+    const auto worth = [&](Ref s) { return std::pair(consumers_[computed(s)->id] < 2, cost_[s->id]); };
     Ref kept;
     for (Ref s : data_sources(node)) {
-      if (!holds_product(s) || (kept && computed(s) == computed(kept))) continue;
-      if (kept) must_realize_[computed(cost_[s->id] > cost_[kept->id] ? kept : s)->id] = true;
-      if (!kept || cost_[s->id] > cost_[kept->id]) kept = s;
+      if (!product_in(s) || (kept && product_in(s) == product_in(kept))) continue;
+      if (kept) must_realize_[computed(worth(s) > worth(kept) ? kept : s)->id] = true;
+      if (!kept || worth(s) > worth(kept)) kept = s;
     }
   }
 
   void find_live() {
     is_live_.assign(size_, false);
+    consumers_.assign(size_, 0);
     for (Ref node : order_) {
       const Refs src = data_sources(node);
+      if (node->cls() != OpClass::Movement)
+        for (Ref s : src) ++consumers_[computed(s)->id];
       is_live_[node->id] =
           node->is(Ops::Param) ||
           (node->cls() != OpClass::Leaf && std::any_of(src.begin(), src.end(), [&](Ref s) { return is_live_[s->id]; }));
@@ -193,13 +199,14 @@ private:
     reads_.assign(size_, {});
     code_.assign(size_, 0);
     reduces_.assign(size_, false);
-    contracts_.assign(size_, false);
+    product_.assign(size_, Ref());
     multiplies_.assign(size_, false);
     for (Ref node : order_) {
       if (node->cls() != OpClass::Movement) keep_one_product(node);
       double cost = op_cost(node);
       size_t data = node->cls() == OpClass::Leaf ? 0 : node->cls() == OpClass::Movement ? 1 : node->src.size();
-      bool reduces = node->is(Ops::Reduce), contracts = is_contraction(node), multiplies = is_live_product(node);
+      bool reduces = node->is(Ops::Reduce), multiplies = is_live_product(node);
+      Ref product = is_contraction(node) ? node : Ref();
       double code = cost;
       std::vector<Ref>& reads = reads_[node->id];
       if (node->is(Ops::Param) || node->is(Ops::Weight)) reads = {node};
@@ -213,7 +220,7 @@ private:
           add_new(reads, reads_[s->id]);
         code += is_cut ? 1 : code_[s->id];
         reduces |= !realized_[s->id] && reduces_[s->id];
-        contracts |= holds_product(s);
+        if (!product) product = product_in(s);
         multiplies |= !realized_[s->id] && multiplies_[s->id];
       }
       if (node->is(Ops::Reduce))
@@ -222,14 +229,15 @@ private:
       // What is broadcast is computed outside the loop it is repeated in, or decided on where it is read.
       if (node->is(Ops::Expand) && !shapes_equal(node->shape, node->src[0]->shape)) {
         cost = std::min(cost, 1.0);
-        reduces = contracts = multiplies = false;
+        reduces = multiplies = false;
+        product = Ref();
         if (!reads.empty()) reads = {node};
         code = std::min(code, 1.0);
       }
       reduces_[node->id] = reduces;
       // A reduction over a live product leaves the decision to where the product itself is read.
-      if (multiplies && node->is(Ops::Reduce) && !is_contraction(node)) contracts = false;
-      contracts_[node->id] = contracts;
+      if (multiplies && node->is(Ops::Reduce) && !is_contraction(node)) product = Ref();
+      product_[node->id] = product;
       multiplies_[node->id] = multiplies;
       code_[node->id] = code;
       cost_[node->id] = cost;
@@ -285,7 +293,7 @@ private:
                   .code = code_[node->id],
                   .reduces = reduces_[node->id],
                   .in_reduce = false,
-                  .contracts = contracts_[node->id],
+                  .contracts = static_cast<bool>(product_[node->id]),
                   .multiplies = multiplies_[node->id],
                   .is_factor = false,
                   .hoisted = false,
@@ -542,9 +550,11 @@ private:
   std::vector<bool> has_data_;   ///< by id: not made of constants alone; set for origin_of
   size_t size_;                  // nodes that existed before this pass: the side tables' size
   std::vector<bool> realized_;
+  std::vector<int> consumers_; ///< by id: reads of a value, through views
   std::vector<double> cost_, code_;
   std::vector<std::vector<Ref>> reads_; ///< by id: the buffers that computing an element reads; not all, if too many
-  std::vector<bool> reduces_, contracts_, multiplies_, must_realize_, is_live_;
+  std::vector<Ref> product_;            ///< by id
+  std::vector<bool> reduces_, multiplies_, must_realize_, is_live_;
   std::vector<Ref> product_ranges_; ///< of reductions that are live products
   std::vector<State> state_;
   std::unique_ptr<Storage> storage_;

@@ -499,6 +499,19 @@ TEST(Schedule, AProductBesideAnotherGetsItsOwnKernel) {
   EXPECT_EQ(check(h.output(h.move(Ops::Shrink, z, {0, 0, 32, 24}) * h.move(Ops::Shrink, z, {0, 24, 32, 24}))), 2U);
 }
 
+TEST(Schedule, AProductJoinsTheSumThatOthersReadToo) { // a chain of residual blocks: the shortcut is a buffer anyway
+  Graph g;
+  Ref y = g.param({5, 8});
+  for (int i = 0; i < 4; ++i) y = binary(Ops::Max, g.matmul(y, g.weight({8, 8})) + y, g.full(0, y->shape));
+  EXPECT_EQ(check(g.output(y)), 4U);
+}
+
+TEST(Schedule, AProductTimesItsOwnFunctionIsOneKernel) { // SiLU of a dense layer
+  Graph g;
+  Ref y = g.matmul(g.param({5, 8}), g.weight({8, 8}));
+  EXPECT_EQ(check(g.output(y * unary(Ops::Tanh, y + g.full(0.25, y->shape)))), 1U);
+}
+
 TEST(Opts, PackDoesNotCopyAWeightForEachPixel) {
   // x [c, 64, 64] * w [c, y%2, x%2] summed over c, as a convolution before a pixel shuffle reads its weight.
   Graph g;
