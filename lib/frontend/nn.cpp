@@ -4,7 +4,7 @@
 // ops only: repeating an axis of extent i and cutting it into rows of i+dilation shifts each row by `dilation`, so row
 // k, column o*stride is element k*dilation + o*stride (tinygrad's `_pool`, mixin/movement). As index algebra that is
 // (k*(i+dilation) + o*stride) mod i, which the bounds of o and k simplify to o*stride + k*dilation.
-// Not handled: convolutions by transforms (Winograd, Fourier); every one is the direct sum.
+// Every convolution is the direct sum here; the scheduler may compute it by transformed tiles (schedule/winograd.h).
 #include "frontend/nn.h"
 
 #include <algorithm>

@@ -15,6 +15,7 @@
 #include "schedule/clamp_rows.h"
 #include "schedule/movement.h"
 #include "schedule/nests.h"
+#include "schedule/winograd.h"
 #include "uop/diag.h"
 
 namespace tgc {
@@ -29,7 +30,7 @@ constexpr OptName kOpts[] = {
     {Opt::Kind::Split, "split", 2},      {Opt::Kind::Merge, "merge", 1},   {Opt::Kind::Collapse, "collapse", 1},
     {Opt::Kind::Reorder, "reorder", -1}, {Opt::Kind::Thread, "thread", 1}, {Opt::Kind::Unroll, "unroll", 1},
     {Opt::Kind::Upcast, "upcast", 1},    {Opt::Kind::Lane, "lane", 1},     {Opt::Kind::Pack, "pack", -1},
-    {Opt::Kind::Stage, "stage", -1},     {Opt::Kind::Nest, "nest", -1},
+    {Opt::Kind::Stage, "stage", -1},     {Opt::Kind::Nest, "nest", -1},    {Opt::Kind::Winograd, "winograd", 2},
 };
 
 constexpr int64_t kMaxPackGrowth = 4; // packed elements for each old one: tails are padded, axes may read one twice
@@ -417,7 +418,8 @@ std::vector<Opt> parse_opts(std::string_view text) {
     auto known = std::find_if(std::begin(kOpts), std::end(kOpts), [&](const OptName& o) { return words[0] == o.text; });
     if (known == std::end(kOpts))
       refuse(one,
-             "unknown; known are split, merge, collapse, reorder, thread, unroll, upcast, lane, pack, stage, nest");
+             "unknown; known are split, merge, collapse, reorder, thread, unroll, upcast, lane, pack, stage, nest, "
+             "winograd");
     Opt opt{known->kind, {}};
     for (size_t i = 1; i < words.size(); ++i) {
       int64_t value = 0;
@@ -443,7 +445,7 @@ std::vector<Ref> kernel_axes(Ref func) {
 
 void apply_opt(OptKernel& kernel, const Opt& opt) {
   std::vector<Ref> axes = kernel_axes(kernel.func);
-  if (opt_name(opt.kind).args > 0)
+  if (opt_name(opt.kind).args > 0 && opt.kind != Opt::Kind::Winograd)
     require(opt.args[0] >= 0 && opt.args[0] < static_cast<int64_t>(axes.size()), opt, "there is no such axis");
   for (Ref axis : axes) require(axis->src[0]->ranges.empty(), opt, "an axis' extent depends on another axis");
   switch (opt.kind) {
@@ -454,6 +456,9 @@ void apply_opt(OptKernel& kernel, const Opt& opt) {
   case Opt::Kind::Pack: return apply_pack(kernel, opt, axes);
   case Opt::Kind::Stage: return apply_stage(kernel, opt, axes);
   case Opt::Kind::Nest: return apply_nest(kernel, opt);
+  case Opt::Kind::Winograd:
+    return require(apply_winograd(kernel, {.rows = opt.args[0], .parts = opt.args[1]}), opt,
+                   "the kernel is no convolution of 3x3 taps over a known picture, or these blocks do not fit it");
   default: return apply_axis(kernel, opt, axes);
   }
 }

@@ -18,9 +18,23 @@ namespace tgc {
 ///   stage S A P… what axes P read of param S is copied to scratch, in their order, inside axis A
 ///   nest [A N]   blocks of N rows of axis A are walked by each nest of the kernel (schedule/nests.h); it comes first,
 ///                then the opts of each nest and of the joined kernel, separated by |
+///   winograd R P the same for the three nests of a 3x3 convolution by blocks of R tiles and P parts of the channels
 ///   pack S P…    param S, a constant, is re-laid out at compile time in the order of axes P…
 struct Opt {
-  enum class Kind : uint8_t { Split, Merge, Collapse, Reorder, Thread, Unroll, Upcast, Lane, Pack, Stage, Nest };
+  enum class Kind : uint8_t {
+    Split,
+    Merge,
+    Collapse,
+    Reorder,
+    Thread,
+    Unroll,
+    Upcast,
+    Lane,
+    Pack,
+    Stage,
+    Nest,
+    Winograd
+  };
   Kind kind;
   std::vector<int64_t> args;
   friend bool operator==(const Opt&, const Opt&) = default;

@@ -9,6 +9,7 @@
 
 #include "schedule/heuristic.h"
 #include "schedule/nests.h"
+#include "schedule/winograd.h"
 #include "uop/diag.h"
 
 namespace tgc {
@@ -19,49 +20,66 @@ Ref with_opts(Ref func, const std::string& opts) {
   return func->ctx->make(Ops::Func, DType::Void, func->src, attrs);
 }
 
-Ref apply_opts(Ref func, std::string_view text) {
-  OptKernel kernel{func, {}};
-  if (text.find_first_not_of(' ') == std::string_view::npos) return func;
+void apply_opts(OptKernel& kernel, std::string_view text) {
+  if (text.find_first_not_of(' ') == std::string_view::npos) return;
   for (const Opt& opt : parse_opts(text)) apply_opt(kernel, opt);
-  return kernel.func;
+}
+
+/// The opt that makes `func` a kernel of several nests, if that suits it.
+std::optional<Opt> opening(Ref func, const std::vector<bool>& constant, bool reorder) {
+  if (const auto rows = choose_nest_rows(func)) {
+    Opt nest{Opt::Kind::Nest, {}};
+    if (rows->axis) nest.args = {*rows->axis, rows->rows};
+    return nest;
+  }
+  if (!reorder) return {};
+  const auto blocks = choose_winograd(func, constant);
+  return blocks ? std::optional(Opt{Opt::Kind::Winograd, {blocks->rows, blocks->parts}}) : std::nullopt;
 }
 
 /// Opts for a kernel of several nests, chosen for each as for a kernel of its own.
-Ref optimize_nests(Ref func, const NestRows& rows, const TargetInfo& target, bool reorder) {
-  Opt nest{Opt::Kind::Nest, {}};
-  if (rows.axis) nest.args = {*rows.axis, rows.rows};
-  std::string text = to_string(nest);
-  Ref nested = with_nests(func, rows);
-  std::vector<Ref> nests = nests_of(nested);
+OptKernel optimize_nests(Ref func, const Opt& open, const TargetInfo& target, bool reorder) {
+  OptKernel kernel{func, {}};
+  apply_opt(kernel, open);
+  std::string text = to_string(open);
+  std::vector<Ref> nests = nests_of(kernel.func);
   for (Ref& part : nests) {
     const Chosen chosen = choose_nest_opts(part, target, reorder);
     part = chosen.kernel.func;
     text += " | " + to_string(chosen.opts);
   }
-  const Chosen joined = choose_joint_opts(join_nests(nested, nests), target);
-  return with_opts(joined.kernel.func, text + " | " + to_string(joined.opts));
+  const Chosen joined = choose_joint_opts(join_nests(kernel.func, nests), target);
+  kernel.func = with_opts(joined.kernel.func, text + " | " + to_string(joined.opts));
+  return kernel;
 }
 
-/// The opts that a kernel carries, applied: a list, or one that opens with nest, of each nest and of all.
+/// The opts that a kernel carries, applied: a list, or one that opens several nests, of each nest and of all.
 OptKernel apply_given(Ref func) {
   const std::string& text = func->s(Attr::Opts);
   OptKernel kernel{func, {}};
   if (text.find('|') == std::string::npos) {
-    for (const Opt& opt : parse_opts(text)) apply_opt(kernel, opt);
+    apply_opts(kernel, text);
     return kernel;
   }
   std::vector<std::string> lists(1);
   for (char c : text) c == '|' ? lists.emplace_back() : lists.back() += c;
-  Ref nested = apply_opts(func, lists[0]);
-  std::vector<Ref> nests = nests_of(nested);
+  apply_opts(kernel, lists[0]);
+  std::vector<Ref> nests = nests_of(kernel.func);
   if (lists.size() != nests.size() + 2)
     throw CompileError(Diagnostic{.code = ErrorCode::E302,
                                   .where = "",
                                   .message = std::to_string(lists.size()) + " lists of opts for a kernel of " +
                                              std::to_string(nests.size()) + " nests",
-                                  .note = "give the nest opt, a list for each nest and one for all, separated by |"});
-  for (size_t i = 0; i < nests.size(); ++i) nests[i] = apply_opts(nests[i], lists[i + 1]);
-  kernel.func = with_opts(apply_opts(join_nests(nested, nests), lists.back()), text);
+                                  .note = "give the opt that opens the nests, a list for each and one for all, "
+                                          "separated by |"});
+  for (size_t i = 0; i < nests.size(); ++i) {
+    OptKernel nest{nests[i], {}};
+    apply_opts(nest, lists[i + 1]);
+    nests[i] = nest.func;
+  }
+  kernel.func = join_nests(kernel.func, nests);
+  apply_opts(kernel, lists.back());
+  kernel.func = with_opts(kernel.func, text);
   return kernel;
 }
 
@@ -86,7 +104,7 @@ void require_weight(Ref call, int64_t slot) {
 
 OptKernel optimize_kernel(Ref func, const TargetInfo& target, const std::vector<bool>& constant, bool reorder) {
   if (!func->has(Attr::Opts)) {
-    if (const auto rows = choose_nest_rows(func)) return {optimize_nests(func, *rows, target, reorder), {}};
+    if (const auto open = opening(func, constant, reorder)) return optimize_nests(func, *open, target, reorder);
     Chosen chosen = choose_opts(func, target, constant, reorder);
     chosen.kernel.func = with_opts(chosen.kernel.func, to_string(chosen.opts));
     return chosen.kernel;
