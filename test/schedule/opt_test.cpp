@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Opts: none changes what a kernel computes (plan_graph.h), what they do to loops and operands, and how one is refused.
+#include "plan_graph.h"
+
+namespace tgc {
+namespace {
+
+/// The single kernel of x [12,8] @ w [8,20], scheduled, with `opts` applied; its text and that it computes the same.
+std::string with_opts(const std::string& opts) {
+  Graph g;
+  Ref x = g.param({12, 8}), w = g.param({8, 20});
+  Module& m = g.output(g.matmul(x, w)).done();
+  std::vector<HostTensor> inputs = random_inputs(m, {}, 1), want = eval(m, inputs);
+  m.root = rangeify(m.root);
+  std::string text;
+  m.root = map_kernels(m.root, [&](Ref k) {
+    OptKernel kernel{k, {}};
+    for (const Opt& opt : parse_opts(opts)) apply_opt(kernel, opt);
+    text = print_func(kernel.func);
+    return order_sums(lower_access(simplify(expand(kernel.func))));
+  });
+  expect_close(want, eval(m, inputs), "opts", text);
+  m.root = map_kernels(m.root, [&](Ref k) { return linearize(k, false); });
+  expect_close(want, eval(m, inputs), "linear", text + print(m));
+  return text;
+}
+
+std::string refusal(const std::string& opts) {
+  try {
+    with_opts(opts);
+  } catch (const CompileError& e) {
+    return e.what();
+  }
+  return "applied";
+}
+
+} // namespace
+
+TEST(Opts, NeverChangeWhatIsComputed) {
+  for (const char* opts : {"split 0 5", "split 0 5; upcast 1", "split 0 7; upcast 1; split 2 16; lane 3",
+                           "split 1 8; lane 2", "split 0 4; upcast 1; split 2 16; lane 3", "reorder 1 0 2", "unroll 2",
+                           "split 2 3; unroll 3", "lane 2", "thread 0; split 1 8; lane 2; unroll 3", "stage 1 0 2",
+                           "stage 2 1 2", "split 0 4; upcast 1; split 2 8; lane 3; reorder 2 0 1 3 4; stage 2 0 4 3",
+                           "split 0 4; upcast 1; split 2 8; lane 3; stage 1 0 4 1; stage 2 2 4 3"}) {
+    SCOPED_TRACE(opts);
+    with_opts(opts);
+  }
+}
+
+TEST(Opts, StageListsEveryRegisterAxisItReads) {
+  Graph g;
+  Ref x = g.param({12, 8}), w = g.param({8, 20});
+  Module& m = g.output(g.matmul(x, w)).done();
+  m.root = rangeify(m.root);
+  std::string message;
+  map_kernels(m.root, [&](Ref k) {
+    OptKernel kernel{k, {}};
+    for (const Opt& opt : parse_opts("upcast 0")) apply_opt(kernel, opt);
+    try {
+      apply_opt(kernel, parse_opts("stage 1 1 2")[0]);
+    } catch (const CompileError& e) {
+      message = e.what();
+    }
+    return k;
+  });
+  EXPECT_EQ(message,
+            "error TGC-E302: opt \"stage 1 1 2\": the index depends on a register or lane axis that is not listed");
+}
+
+/// The opts that the heuristic gives the last kernel of `graph`.
+static std::string heuristic(Graph& graph) {
+  Module& m = graph.done();
+  m.root = optimize_plan(map_kernels(rangeify(m.root), lower_stage), wide_target(true));
+  return m.root->src[0]->src.back()->src[0]->s(Attr::Opts);
+}
+
+TEST(Opts, RowsTimesRowsAreStagedAPanelAtATime) {
+  Graph g; // x [96,40] @ y [64,40]^T: neither operand is contiguous along an output axis
+  EXPECT_NE(heuristic(g.output(g.matmul(g.param({96, 40}), g.permute(g.param({64, 40}), {1, 0})))).find("stage 2"),
+            std::string::npos);
+  Graph h; // x @ y: y is read along the lanes as it lies
+  EXPECT_EQ(heuristic(h.output(h.matmul(h.param({96, 40}), h.param({40, 64})))).find("stage"), std::string::npos);
+  for (const int64_t rows : {96, 13, 4}) {
+    Graph c;
+    EXPECT_EQ(check(c.output(c.matmul(c.param({rows, 40}), c.permute(c.param({70, 40}), {1, 0})))), 1U);
+  }
+}
+
+/// The opts of out[place] = value(place of x).
+static std::string opts_of(Ref out_index, Ref value, int64_t numel) {
+  Context& ctx = *value->ctx;
+  Ref out = ctx.make(Ops::Param, DType::F32, {ctx.index(numel)}, {{Attr::Slot, int64_t{0}}});
+  Ref sink = ctx.make(Ops::Sink, DType::Void, {ctx.make(Ops::Store, DType::Void, {out, out_index, value})});
+  Ref func = ctx.make(Ops::Func, DType::Void, {sink}, {{Attr::Name, std::string("k")}});
+  return optimize_kernel(func, wide_target(), {}).func->s(Attr::Opts);
+}
+
+TEST(Opts, ThreadsDivideWhatLiesOutermostInMemory) {
+  Context ctx;
+  const auto param = [&](int64_t slot, int64_t numel) {
+    return ctx.make(Ops::Param, DType::F32, {ctx.index(numel)}, {{Attr::Slot, slot}});
+  };
+  const auto load = [&](Ref x, Ref at) { return ctx.make(Ops::Load, DType::F32, {x, at}); };
+  Ref c = ctx.range(ctx.index(64), 0, "loop"), h = ctx.range(ctx.index(8), 1, "loop"),
+      w = ctx.range(ctx.index(16), 2, "loop");
+  Ref padded = h * ctx.index(18) + w, at = (h * ctx.index(16) + w) * ctx.index(64) + c; // [8,18,…], [8,16,64]
+  Ref x = load(param(1, 8 * 18 * 64), padded * ctx.index(64) + c);
+  EXPECT_EQ(opts_of(at, unary(Ops::Neg, x), 8 * 16 * 64), "split 0 8; lane 1; reorder 2 3 0 1; collapse 0; thread 0");
+  Ref scale = unary(Ops::Exp, load(param(2, 64), c)); // once for each channel, not for each pixel
+  EXPECT_EQ(opts_of(at, x * scale, 8 * 16 * 64), "split 0 8; lane 1; thread 0");
+  Ref k = ctx.range(ctx.index(24), 3, "reduce"); // rows as four blocks, in which the loops stay as they were
+  Ref y = load(param(1, 8 * 18 * 24), padded * ctx.index(24) + k) * load(param(2, 24 * 64), k * ctx.index(64) + c);
+  Ref sum = ctx.make(Ops::Reduce, DType::F32, {y, k}, {{Attr::Kind, std::string("add")}});
+  const std::string opts = opts_of(at, sum, 8 * 16 * 64);
+  EXPECT_EQ(opts.substr(opts.rfind("split")), "split 3 2; reorder 3 0 1 2 4 5 6 7; collapse 0; collapse 0; thread 0")
+      << opts;
+}
+
+TEST(Opts, PackDoesNotCopyAWeightForEachPixel) {
+  // x [c, 64, 64] * w [c, y%2, x%2] summed over c, as a convolution before a pixel shuffle reads its weight.
+  Graph g;
+  Ref x = g.param({8, 64, 64}), w = g.param({8, 2, 2});
+  Ref wide = g.move(Ops::Expand, g.move(Ops::Reshape, w, {8, 1, 2, 1, 2}), {8, 32, 2, 32, 2});
+  Module& m = g.output(g.reduce(x * g.move(Ops::Reshape, wide, {8, 64, 64}), "add", {0})).done();
+  m.root = rangeify(m.root);
+  std::string message = "applied";
+  map_kernels(m.root, [&](Ref k) {
+    OptKernel kernel{k, {}};
+    try {
+      for (const Opt& opt : parse_opts("pack 2 0 1 2")) apply_opt(kernel, opt);
+    } catch (const CompileError& e) {
+      message = e.what();
+    }
+    return k;
+  });
+  EXPECT_EQ(message, "error TGC-E302: opt \"pack 2 0 1 2\": an element would be copied too often: 32768 for 32");
+}
+
+TEST(Opts, PartialRowsReadTheLastOne) {
+  const std::string text = with_opts("split 0 5; upcast 1");
+  std::istringstream lines(text);
+  size_t loads = 0, clamps = 0;
+  for (std::string line; std::getline(lines, line);) {
+    clamps += line.find("= min index") != std::string::npos;
+    if (line.find("= load") == std::string::npos) continue;
+    ++loads;
+    EXPECT_EQ(std::count(line.begin(), line.end(), '%'), 3) << line; // result, buffer, index: no gate
+  }
+  EXPECT_EQ(loads, 2U);
+  EXPECT_EQ(clamps, 1U);
+  EXPECT_NE(text.find("store"), std::string::npos);
+}
+
+TEST(Opts, ReadAndPrintTheSame) {
+  const char* text =
+      "split 1 32; lane 2; split 0 8; upcast 1; reorder 2 0 1 3 4; unroll 4; pack 2 0 4 3; stage 1 0 4 1; thread 0";
+  EXPECT_EQ(to_string(parse_opts(text)), text);
+}
+
+TEST(Opts, NestsHaveListsOfTheirOwn) {
+  Graph g;
+  Ref y = g.attention(g.param({3, 70, 8}), g.param({3, 24, 8}), g.param({3, 24, 8}), g.param({70, 24}));
+  Ref plan = rangeify(g.output(y).done().root);
+  ASSERT_EQ(plan->src[0]->src.size(), 1U);
+  Ref kernel = lower_stage(plan->src[0]->src[0]->src[0]);
+  const Ref chosen = optimize_kernel(kernel, wide_target(), {}).func;
+  const std::string opts = chosen->s(Attr::Opts);
+  EXPECT_EQ(opts.substr(0, 12), "nest 1 36 | ") << opts; // three register tiles of 12 rows, two blocks: two rows repeat
+  EXPECT_EQ(std::count(opts.begin(), opts.end(), '|'), 4) << opts;
+  const auto given = [&](const std::string& text) {
+    const Attrs attrs = {{Attr::Name, kernel->s(Attr::Name)}, {Attr::Opts, text}};
+    return optimize_kernel(g.ctx.make(Ops::Func, DType::Void, kernel->src, attrs), wide_target(), {}).func;
+  };
+  EXPECT_EQ(given(opts), chosen);
+  const auto refused = [&](const std::string& text) {
+    try {
+      given(text);
+    } catch (const CompileError& e) {
+      return e.all()[0].message;
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(refused("nest 1 36 | |"), "3 lists of opts for a kernel of 3 nests");
+  EXPECT_EQ(refused("nest 0 | | | |"), "opt \"nest 0\": takes an axis and the rows of a block, or nothing");
+  EXPECT_EQ(refused("nest 9 8 | | | |"),
+            "opt \"nest 9 8\": the kernel stages no sum of products, or not along this axis");
+  EXPECT_EQ(refused("nest 1 36 | reorder 1 0 2 3 4 | | |"),
+            "opt \"reorder 1 0 2 3 4\": a block axis, which nests share, must stay where it is");
+  EXPECT_EQ(refused("nest 1 36 | | | |"), "accepted");
+}
+
+TEST(Opts, ARefusalSaysWhy) {
+  EXPECT_EQ(refusal("split 7 4"), "error TGC-E302: opt \"split 7 4\": there is no such axis");
+  EXPECT_EQ(refusal("split 0 1"), "error TGC-E302: opt \"split 0 1\": the inner extent must be at least 2");
+  EXPECT_EQ(refusal("reorder 0 1"), "error TGC-E302: opt \"reorder 0 1\": must name all 3 axes");
+  EXPECT_EQ(refusal("merge 0"), "error TGC-E302: opt \"merge 0\": the merged axis would need divisions");
+  EXPECT_EQ(refusal("lane 0; lane 1"), "error TGC-E302: opt \"lane 1\": a value would depend on two lane axes");
+  EXPECT_EQ(refusal("thread 2"), "error TGC-E302: opt \"thread 2\": only an output axis can be divided among threads");
+  EXPECT_EQ(
+      refusal("stage 1 0 1"),
+      "error TGC-E302: opt \"stage 1 0 1\": the index depends on an axis inside 0 that is not listed, or the reverse");
+  EXPECT_EQ(refusal("lane 0; split 0 4"), "error TGC-E302: opt \"split 0 4\": the axis is already lane");
+  EXPECT_EQ(refusal("stage 2 1 2; unroll 1"),
+            "error TGC-E302: opt \"unroll 1\": a staged value depends on the axis and its scratch does not");
+  EXPECT_EQ(refusal("stage 2 1 2; lane 1"),
+            "error TGC-E302: opt \"lane 1\": a staged value depends on the axis and its scratch does not");
+  EXPECT_EQ(refusal("tile 3"),
+            "error TGC-E302: opt \"tile 3\": unknown; known are split, merge, collapse, reorder, thread, unroll, "
+            "upcast, lane, pack, stage, nest, winograd");
+}
+
+} // namespace tgc
