@@ -85,7 +85,9 @@ Ref exp_of(Ref x) {
   const double hi = d ? kLn2[0] : kLn2F32[0], lo = d ? kLn2[1] : kLn2F32[1];
   const Ref r = (v - n.value * hi) - n.value * lo;
   const Ref p = r * r * (d ? real::horner(r, kExpF64) : real::horner(r, kExpF32));
-  return real::scale(r + p + 1.0, n.integer);
+  // A masked score is far below: 0 there by a choice, since a product that underflows takes a hundred times as long.
+  const Ref none = lt(x, const_like(x, d ? -745.5 : -104.25));
+  return real::scale(where(none, const_like(x, 0), r + p + 1.0), n.integer);
 }
 
 Ref log_of(Ref x) {
