@@ -103,6 +103,8 @@ template <typename IsConstant> std::optional<Conv> conv_of(Ref func, IsConstant 
     }
   if (!s.m || depends(s.live, s.m) || !holds(s.root->ranges, s.m) || !find_axes(s)) return {};
   s.height = extent(s.y), s.width = extent(s.x), s.channels = extent(s.c), s.outputs = extent(s.m);
+  for (Ref node : toposort(func)) // what else reads the weights would read transformed ones
+    if (node->is(Ops::Load) && node->src[0] == s.weight->src[0] && !(node == s.weight)) return {};
   bool contiguous = coefficient(s.root->src[1], s.m) == 1;
   for (Ref node : toposort(s.sample))
     if (node->is(Ops::Load) && depends(node->src[1], s.c)) contiguous &= coefficient(node->src[1], s.c) == 1;
@@ -313,7 +315,7 @@ std::optional<WinogradBlocks> choose_winograd(Ref func, const std::vector<bool>&
 
 bool apply_winograd(OptKernel& kernel, const WinogradBlocks& blocks) {
   const std::optional<Conv> s = conv_of(kernel.func, [](Ref) { return true; });
-  if (!s || blocks.rows < 1 || blocks.parts < 1 || s->outputs % blocks.parts != 0 ||
+  if (!s || blocks.rows < 1 || blocks.rows > kMaxRows || blocks.parts < 1 || s->outputs % blocks.parts != 0 ||
       s->outputs / blocks.parts % 16 != 0)
     return false;
   Nests(kernel, *s, blocks).run();

@@ -87,6 +87,21 @@ TEST(Winograd, EqualsTheDirectSum) {
   expect_same({1, 64, 128, 13, 13}, 1);              // few tiles: channels in parts
 }
 
+/// The bias is a column of the weights: both are read in one kernel.
+TEST(Winograd, LeavesWeightsAloneThatAreReadTwice) {
+  ModelSpec m = residual_block({1, 16, 16, 16, 16}, 1);
+  const auto at_zero = [](const char* from, const char* to) {
+    return node({"Gather", {from, "zero"}, {to}, {attr("axis", int64_t{1})}});
+  };
+  m.initializers[1] = tensor_head("zero", 7, {}).number(7, 0);
+  m.nodes.insert(m.nodes.begin(), {at_zero("w", "w1"), at_zero("w1", "w2"), at_zero("w2", "b")});
+  const std::string onnx = model(m);
+  const std::vector<HostTensor> inputs = {input({1, 4, 16, 16}, 11), input({1, 16, 16, 16}, 13)};
+  const HostTensor want = eval(import_bytes(bytes_of(onnx), "m.onnx"), inputs, {})[0];
+  const HostTensor got = Compiled(onnx).run(inputs)[0];
+  for (int64_t i = 0; i < want.numel(); ++i) ASSERT_NEAR(got.at(i), want.at(i), 2e-5) << i;
+}
+
 TEST(Winograd, TakesAnOpenBatch) { expect_same({3, 16, 32, 14, 13}, "n"); }
 
 TEST(Winograd, IsNotUsedWhereItDoesNotGainOrRoundsOtherwise) {
