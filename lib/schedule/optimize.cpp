@@ -75,6 +75,12 @@ OptKernel apply_given(Ref func) {
   for (size_t i = 0; i < nests.size(); ++i) {
     OptKernel nest{nests[i], {}};
     apply_opts(nest, lists[i + 1]);
+    if (!nest.packings.empty())
+      throw CompileError(
+          Diagnostic{.code = ErrorCode::E302,
+                     .where = "",
+                     .message = "opt \"pack\" in nest " + std::to_string(i) + ": other nests may read the operand too",
+                     .note = "stage copies an operand at run time"});
     nests[i] = nest.func;
   }
   kernel.func = join_nests(kernel.func, nests);

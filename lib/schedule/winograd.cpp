@@ -6,9 +6,10 @@
 // scratch, products to scratch, the result transformed back with all that the kernel does to it; each nest is tiled
 // like a kernel of its own. Transformed weights are constants. A tile past the last one repeats it, a pixel past the
 // edge is computed and not stored.
-// Rounding differs from the direct sum's by little: every transform is sums of at most three terms.
-// Not handled: larger tiles (their transforms lose digits), strides, pictures of open size.
-// Source: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2015.
+// Rounding differs from the direct sum's by little: along each axis a transform sums at most three terms. But an Inf,
+// or values near the largest, may give NaN to all pixels of a tile that reads them. Not handled: larger tiles (their
+// transforms lose digits), strides, pictures of open size. Source: Lavin and Gray, Fast Algorithms for Convolutional
+// Neural Networks, 2015.
 #include "schedule/winograd.h"
 
 #include <algorithm>
@@ -78,7 +79,7 @@ bool find_axes(Conv& s) {
 
 /// `func` as a convolution of 3x3 taps, stride 1 and channels innermost, whose weights are param `slot` of those for
 /// which `is_constant` holds.
-template <typename IsConstant> std::optional<Conv> conv_of(Ref func, IsConstant is_constant) {
+template <typename IsConstant> std::optional<Conv> conv_of(Ref func, IsConstant is_constant, size_t factor) {
   Conv s;
   s.root = func->src[0]->src[0];
   if (func->src[0]->src.size() != 1 || !s.root->is(Ops::Store) || s.root->src.size() > 3) return {};
@@ -90,12 +91,10 @@ template <typename IsConstant> std::optional<Conv> conv_of(Ref func, IsConstant 
     return {};
   Ref product = s.reduce->src[0];
   if (!product->is(Ops::Mul)) return {};
-  for (size_t i = 0; i < 2; ++i) {
-    Ref load = product->src[i];
-    if (load->is(Ops::Load) && load->src.size() == 2 && load->src[0]->is(Ops::Param) && is_constant(load->src[0]))
-      s.weight = load, s.live = product->src[1 - i];
-  }
-  if (!s.weight) return {};
+  s.weight = product->src[factor], s.live = product->src[1 - factor];
+  if (!s.weight->is(Ops::Load) || s.weight->src.size() != 2 || !s.weight->src[0]->is(Ops::Param) ||
+      !is_constant(s.weight->src[0]))
+    return {};
   for (Ref axis : s.weight->ranges)
     if (!holds(s.reduce->src, axis)) {
       if (s.m) return {};
@@ -110,6 +109,11 @@ template <typename IsConstant> std::optional<Conv> conv_of(Ref func, IsConstant 
     if (node->is(Ops::Load) && depends(node->src[1], s.c)) contiguous &= coefficient(node->src[1], s.c) == 1;
   if (!contiguous || s.channels == 0 || s.outputs == 0 || s.channels % 16 != 0 || s.outputs % 16 != 0) return {};
   return s;
+}
+
+template <typename IsConstant> std::optional<Conv> conv_of(Ref func, IsConstant is_constant) {
+  const std::optional<Conv> first = conv_of(func, is_constant, 0);
+  return first ? first : conv_of(func, is_constant, 1);
 }
 
 int64_t tiles_along(int64_t n) { return (n + kOut - 1) / kOut; }

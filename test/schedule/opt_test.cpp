@@ -186,6 +186,7 @@ TEST(Opts, NestsHaveListsOfTheirOwn) {
             "opt \"nest 9 8\": the kernel stages no sum of products, or not along this axis");
   EXPECT_EQ(refused("nest 1 36 | reorder 1 0 2 3 4 | | |"),
             "opt \"reorder 1 0 2 3 4\": a block axis, which nests share, must stay where it is");
+  EXPECT_EQ(refused("nest 1 36 | pack 2 0 3 4 | | |"), "opt \"pack\" in nest 0: other nests may read the operand too");
   EXPECT_EQ(refused("nest 1 36 | | | |"), "accepted");
 }
 

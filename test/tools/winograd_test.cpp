@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <sstream>
 
 #include "compiled.h"
 #include "frontend/onnx_writer.h"
@@ -100,6 +101,27 @@ TEST(Winograd, LeavesWeightsAloneThatAreReadTwice) {
   const HostTensor want = eval(import_bytes(bytes_of(onnx), "m.onnx"), inputs, {})[0];
   const HostTensor got = Compiled(onnx).run(inputs)[0];
   for (int64_t i = 0; i < want.numel(); ++i) ASSERT_NEAR(got.at(i), want.at(i), 2e-5) << i;
+}
+
+TEST(Winograd, TakesTheFactorsInEitherOrder) {
+  CompileOptions options;
+  options.passes.stop_after = "lower-stage";
+  std::string text = plan_of(model(residual_block({1, 16, 16, 16, 16}, 1)), options);
+  size_t swapped = 0;
+  std::istringstream lines(text);
+  text.clear();
+  for (std::string line, id, is, op, type, a, b; std::getline(lines, line); text += line + "\n") {
+    std::istringstream words(line);
+    if (!(words >> id >> is >> op >> type >> a >> b) || op != "mul" || type != "f32") continue;
+    line = "  " + id + " = mul f32 " + b + " " + a;
+    ++swapped;
+  }
+  EXPECT_EQ(swapped, 3U);
+  Module m = parse(text, "swapped.uop");
+  options.passes = {.start_before = "optimize", .stop_after = "optimize"};
+  Compilation c = start_compilation(std::move(m), options);
+  run_pipeline(c, options);
+  EXPECT_NE(print(c.module).find("winograd"), std::string::npos);
 }
 
 TEST(Winograd, TakesAnOpenBatch) { expect_same({3, 16, 32, 14, 13}, "n"); }
