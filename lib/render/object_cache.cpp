@@ -42,13 +42,16 @@ uint64_t checksum(const std::string& key, std::span<const char> bytes) {
   return hash_bytes(std::as_bytes(std::span(parts)));
 }
 
-bool is_key(std::string_view name) {
-  return name.size() == ObjectCache::kKeyChars && name.find_first_not_of("0123456789abcdef") == name.npos;
+constexpr std::string_view kSuffix = ".tgco";   // other programs name files by digests too
+constexpr std::string_view kUnique = ".XXXXXX"; // of a file still being written; mkostemp chooses the characters
+
+bool is_entry(std::string_view name) {
+  return name.size() == ObjectCache::kKeyChars + kSuffix.size() && name.ends_with(kSuffix) &&
+         name.substr(0, ObjectCache::kKeyChars).find_first_not_of("0123456789abcdef") == name.npos;
 }
-constexpr char kWriting[] = ".XXXXXX"; // as mkostemp takes it
 bool is_being_written(std::string_view name) {
-  return name.size() == ObjectCache::kKeyChars + sizeof kWriting - 1 && name[ObjectCache::kKeyChars] == '.' &&
-         is_key(name.substr(0, ObjectCache::kKeyChars));
+  return name.size() > kUnique.size() && name[name.size() - kUnique.size()] == '.' &&
+         is_entry(name.substr(0, name.size() - kUnique.size()));
 }
 
 class Fd {
@@ -165,8 +168,10 @@ ObjectCache::~ObjectCache() {
   if (grew_) trim();
 }
 
+std::string ObjectCache::path_of(const std::string& key) const { return folder_ + "/" + key + std::string(kSuffix); }
+
 std::optional<std::vector<char>> ObjectCache::find(const std::string& key) {
-  const std::string path = folder_ + "/" + key;
+  const std::string path = path_of(key);
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   std::optional<std::vector<char>> bytes;
   if (fd.get() >= 0) {
@@ -182,8 +187,8 @@ std::optional<std::vector<char>> ObjectCache::find(const std::string& key) {
 
 void ObjectCache::keep(const std::string& key, std::span<const char> bytes) {
   if (bytes.size() > kMaxEntry) return;
-  const std::string path = folder_ + "/" + key;
-  std::string writing = path + kWriting;
+  const std::string path = path_of(key);
+  std::string writing = path + std::string(kUnique);
   Fd fd(make_file(writing));
   if (fd.get() < 0) return set_problem("cannot make a file", errno);
   EntryHeader header{{}, bytes.size(), checksum(key, bytes)};
@@ -223,7 +228,7 @@ void ObjectCache::trim() {
   while (const dirent* file = ::readdir(folder.get())) {
     struct stat status{};
     const bool writing = is_being_written(file->d_name);
-    if (!writing && !is_key(file->d_name)) continue;
+    if (!writing && !is_entry(file->d_name)) continue;
     if (::fstatat(at, file->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode)) continue;
     if (writing && now - status.st_mtime > kStale) ::unlinkat(at, file->d_name, 0);
     if (writing) continue;

@@ -17,8 +17,8 @@ namespace tgc {
 /// "" when one of them has none.
 std::string build_identity();
 
-/// Compiled kernels, kept in a folder between compiles and shared by concurrent ones. An entry is a file named by its
-/// key; a key says everything that determines the entry. A folder that cannot be used costs time, never a compile:
+/// Compiled kernels, kept in a folder between compiles and shared by concurrent ones. An entry is the file
+/// KEY.tgco; a key says everything that determines the entry. A folder that cannot be used costs time, never a compile:
 /// there is no error but problem(). Thread-safe.
 class ObjectCache {
 public:
@@ -43,6 +43,7 @@ public:
   std::string problem() const; ///< why entries are not kept: the first reason; "" when they are
 
 private:
+  std::string path_of(const std::string& key) const;
   void trim();
   void set_problem(std::string_view action, int error);
 

@@ -33,7 +33,7 @@ protected:
   void SetUp() override { fs::remove_all(folder); }
   void TearDown() override { fs::remove_all(folder); }
 
-  std::string path(int n) const { return folder + "/" + key_of(n); }
+  std::string path(int n) const { return folder + "/" + key_of(n) + ".tgco"; }
   std::string find(int n) const {
     ObjectCache cache(folder);
     const auto bytes = cache.find(key_of(n));
@@ -115,7 +115,7 @@ TEST_F(ObjectCacheTest, EvictsWhatWasUsedLeastRecently) {
 
 TEST_F(ObjectCacheTest, RemovesNoFilesOfOthers) {
   keep(1, "object code");
-  const std::string old = path(2) + ".Ab3dE6", young = path(3) + ".Ab3dE6", foreign = folder + "/thesis.tex";
+  const std::string old = path(2) + ".Ab3dE6", young = path(3) + ".Ab3dE6", foreign = folder + "/" + key_of(9);
   for (const std::string& file : {old, young, foreign}) write_file(file, std::string(9000, 'x'));
   fs::create_directory(path(4));
   set_age(old, 4000);

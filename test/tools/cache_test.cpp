@@ -137,6 +137,10 @@ TEST_F(Cache, TheProgramFindsItsFolder) {
   EXPECT_FALSE(fs::exists(folder + "/home"));
   lines("XDG_CACHE_HOME=relative " + home, ""); // as the specification has it
   EXPECT_EQ(entries(folder + "/home/.cache/tgc"), kept);
+  const std::string check =
+      "cd " + folder + " && XDG_CACHE_HOME=" + folder + "/none " TGC_PROGRAM " " + kModel + " --check";
+  EXPECT_EQ(std::system(check.c_str()), 0);
+  EXPECT_FALSE(fs::exists(folder + "/none"));
   EXPECT_FALSE(fs::exists(folder + "/relative"));
   EXPECT_EQ(lines("NONE=1", ""), "");
   EXPECT_EQ(lines(home, "--cache=off"), "");

@@ -209,7 +209,7 @@ Exit run_tgc(const Options& options) {
   if (options.list_targets) return print_targets(), Exit::Ok;
   spare_model(options);
   CompileOptions compile = compile_options(options);
-  const std::unique_ptr<ObjectCache> cache = open_cache(options.cache);
+  const std::unique_ptr<ObjectCache> cache = options.check ? nullptr : open_cache(options.cache); // it writes nothing
   compile.cache = cache.get();
   Progress progress(options.verbosity > 0);
   Compilation c = start_compilation(options.model, compile);
