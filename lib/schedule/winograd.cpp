@@ -23,7 +23,7 @@ namespace tgc {
 namespace {
 
 constexpr int64_t kTaps = 3, kTile = 4, kOut = 2;
-constexpr int64_t kMinChannels = 16;  // below, transforms and short sums eat the gain
+constexpr int64_t kLanes = 16;        // channels come in whole vectors; fewer would not pay for the transforms
 constexpr int64_t kScratch = 5 << 18; // bytes of transformed tiles and products of a block, to stay in L2
 constexpr int64_t kMaxRows = 64;      // of a block
 constexpr int64_t kMinChunks = 4;     // blocks times parts, for threads
@@ -107,7 +107,8 @@ template <typename IsConstant> std::optional<Conv> conv_of(Ref func, IsConstant 
   bool contiguous = coefficient(s.root->src[1], s.m) == 1;
   for (Ref node : toposort(s.sample))
     if (node->is(Ops::Load) && depends(node->src[1], s.c)) contiguous &= coefficient(node->src[1], s.c) == 1;
-  if (!contiguous || s.channels == 0 || s.outputs == 0 || s.channels % 16 != 0 || s.outputs % 16 != 0) return {};
+  if (!contiguous || s.channels == 0 || s.outputs == 0 || s.channels % kLanes != 0 || s.outputs % kLanes != 0)
+    return {};
   return s;
 }
 
@@ -301,11 +302,11 @@ std::optional<WinogradBlocks> choose_winograd(Ref func, const std::vector<bool>&
     const auto slot = static_cast<size_t>(param->i(Attr::Slot));
     return slot < constant.size() && constant[slot];
   });
-  if (!s || s->channels < kMinChannels || s->outputs < kMinChannels) return {};
+  if (!s) return {};
   const int64_t tiles = tiles_along(s->height) * tiles_along(s->width);
   for (int64_t parts = 1; parts <= kMinChunks; parts *= 2) {
     const int64_t local = s->outputs / parts;
-    if (s->outputs % parts != 0 || local % 16 != 0) break;
+    if (s->outputs % parts != 0 || local % kLanes != 0) break;
     const int64_t rows = rows_for(tiles, std::min(kScratch / (16 * 4 * (s->channels + local)), kMaxRows));
     const int64_t blocks = rows > 0 ? (tiles + rows - 1) / rows : 0;
     const bool can_part = local % 32 == 0 && s->outputs % (2 * parts) == 0;
@@ -320,7 +321,7 @@ std::optional<WinogradBlocks> choose_winograd(Ref func, const std::vector<bool>&
 bool apply_winograd(OptKernel& kernel, const WinogradBlocks& blocks) {
   const std::optional<Conv> s = conv_of(kernel.func, [](Ref) { return true; });
   if (!s || blocks.rows < 1 || blocks.rows > kMaxRows || blocks.parts < 1 || s->outputs % blocks.parts != 0 ||
-      s->outputs / blocks.parts % 16 != 0)
+      s->outputs / blocks.parts % kLanes != 0)
     return false;
   Nests(kernel, *s, blocks).run();
   return true;
