@@ -159,7 +159,7 @@ class Tvm(Peer):
 
     package = "tvm"
 
-    def library(self):
+    def shared_object(self):
         return os.path.join(self.folder, "tvm.so")
 
     def compile(self, path, feeds, threads):
@@ -171,13 +171,13 @@ class Tvm(Peer):
         cpu = tvm.target.codegen.llvm_get_system_cpu()
         target = tvm.target.Target({"kind": "llvm", "mcpu": cpu, "num-cores": threads})
         with tvm.transform.PassContext(opt_level=3):
-            tvm.compile(module, target=target).export_library(self.library())
+            tvm.compile(module, target=target).export_library(self.shared_object())
 
     def setup(self, path, feeds, threads):
         os.environ |= {"TVM_NUM_THREADS": str(threads), "TVM_BIND_THREADS": "0"}
         import onnx
         import tvm
-        self.machine = tvm.relax.VirtualMachine(tvm.runtime.load_module(self.library()), tvm.cpu())
+        self.machine = tvm.relax.VirtualMachine(tvm.runtime.load_module(self.shared_object()), tvm.cpu())
         names = input_names(onnx.load(path, load_external_data=False))
         self.machine.set_input("main", *[tvm.runtime.tensor(feeds[name]) for name in names])
 

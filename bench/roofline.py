@@ -108,7 +108,7 @@ def main():
                 bundle = path
                 if path.suffix != ".bundle":
                     bundle = pathlib.Path(folder, "m.bundle")
-                    output_of([arguments.build / "bin/tgc", path, "-o", bundle])
+                    output_of([arguments.build / "bin/tgc", path, "--cache=off", "-o", bundle])
                 results.append(report(arguments, bundle, path.stem, cpus))
             except RuntimeError as error:
                 print(f"{path.stem}: {error}", flush=True)

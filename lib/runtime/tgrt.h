@@ -48,7 +48,7 @@ typedef struct tgrt_allocator {
 
 /* A caller's threads. run, called once for each run of the model (for each step when there is a profile), calls
  * body(arg, t) once for every t in [0, count), concurrently or not, and returns when all have returned. Each body works
- * until the whole run is done. */
+ * until the whole run is done. A pool of one thread is not called: the run is the caller's own. */
 typedef struct tgrt_thread_pool {
   void* user;
   uint32_t count;
