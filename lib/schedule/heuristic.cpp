@@ -2,24 +2,26 @@
 // Which opts a CPU kernel gets, without search. One idea per step, each tried and dropped if it does not apply:
 // merge axes that nothing distinguishes; find the lane axis (unit stride in the store, cheap in the loads); if the
 // kernel is a contraction (a sum of products), find the row axis (one operand is reused along it) and size the register
-// tile so that rows x vectors + vectors + 1 fit the register file; put the loop that walks the constant operand's
-// panels outermost, pack that operand in the order it is read, copy a run-time operand that lies across the lanes to
-// scratch a panel at a time, unroll the innermost reduction, divide the outermost axis among threads. Rows of softmax
-// and friends get lanes on each of their loops. Not here: cache blocking beyond one level, search.
+// tile so that rows x vectors + vectors + 1 fit the register file (overlapping windows: tile.h); put the loop that
+// walks the constant operand's panels outermost, pack that operand in the order it is read, copy a run-time operand
+// that lies across the lanes to scratch a panel at a time, unroll the innermost reduction, divide the outermost axis
+// among threads. Rows of softmax and friends get lanes on each of their loops. Not here: cache blocking beyond one
+// level, search.
 #include "schedule/heuristic.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "rewrite/lower/expand.h"
 #include "schedule/movement.h"
+#include "schedule/tile.h"
 #include "uop/diag.h"
 
 namespace tgc {
 namespace {
 
 constexpr int64_t kMaxRows = 16;         // register rows of a tile
+constexpr int64_t kFarRows = 8;          // the same where each row is a stream from far memory: prefetchers follow few
 constexpr int64_t kMaxUnrolled = 16;     // reduction steps repeated in the code
 constexpr double kVectorLoad = 0.1;      // cost of a contiguous load beside a multiply-add that reuses it
 constexpr double kGatedBroadcast = 0.3;  // the same of a scalar load that may be off
@@ -197,6 +199,8 @@ private:
     return std::max<int64_t>(2, target_.vector_bytes / std::max(1, byte_size(type)));
   }
 
+  int64_t registers() const { return target_.vector_registers; }
+
   void vectorize() {
     if (Ref lane = lane_axis()) {
       if (contraction_)
@@ -267,12 +271,7 @@ private:
     return best;
   }
 
-  std::vector<Ref> contraction_loads() const {
-    std::vector<Ref> out;
-    for (Ref load : toposort(contraction_->src[0]))
-      if (load->is(Ops::Load)) out.push_back(load);
-    return out;
-  }
+  std::vector<Ref> contraction_loads() const { return product_loads(contraction_); }
 
   /// Tiles; where operands lie across the lanes, walks panels of lanes outside of the rows and copies each to scratch.
   void tile_and_stage(Ref lane) {
@@ -315,9 +314,13 @@ private:
   void tile(Ref lane, bool panels_outside) {
     Ref row = row_axis(lane);
     int64_t v = vector(), n = extent(lane), vectors = 1;
+    const bool is_sliding = row && slides(contraction_, lane, row);
     if (n >= 2 * v && (n % (2 * v) == 0 || n >= 6 * v)) vectors = 2;
     if (!row && n >= 4 * v && n % (4 * v) == 0) vectors = 4;
-    int64_t rows = row ? row_count(extent(row), vectors) : 1;
+    if (is_sliding) vectors = 1;
+    const int64_t most = is_sliding ? sliding_rows(contraction_, row, is_far() ? kFarRows : kMaxRows, registers())
+                                    : std::clamp<int64_t>((registers() - vectors - 1) / vectors, 1, kMaxRows);
+    int64_t rows = row ? row_count(extent(row), most) : 1;
     int64_t lane_at = position(lane), row_at = row ? position(row) : -1;
     if (!split_lane(lane, v * vectors)) return;
     bool lane_was_split = n == 0 || n > v * vectors;
@@ -334,8 +337,11 @@ private:
     }
     if (row_at >= 0 && is_plain(axes_[static_cast<size_t>(row_at)]))
       order_row_loop(axes_[static_cast<size_t>(row_at)], panels_outside);
+    if (is_sliding && is_far()) follow_memory();
     order_terms();
   }
+
+  bool is_far() const { return touched_bytes(k_.func) > static_cast<double>(target_.l2_bytes); }
 
   /// Sums run innermost along the elements that follow each other in memory of what is broadcast: a step further along
   /// another axis is another cache line, and for a tile of rows many.
@@ -360,15 +366,16 @@ private:
   /// every row block reads the lanes' operand once more; innermost, every other block reads the rows' operand once
   /// more.
   void order_row_loop(Ref row, bool panels_outside) {
-    double outermost = upper(row), innermost = 1;
-    for (Ref axis : axes_)
-      if (is_output(axis) && !(axis == row) && axis->s(Attr::Axis) == "loop") innermost *= upper(axis);
+    double outermost = 0, innermost = 0;
     for (Ref load : contraction_loads()) {
-      double bytes = static_cast<double>(std::max<int64_t>(load->src[0]->shape[0]->hi, 1));
+      const double bytes = static_cast<double>(std::max<int64_t>(load->src[0]->shape[0]->hi, 1));
+      double times = 1;
+      for (Ref axis : axes_)
+        if (is_loop(axis) && !depends(load->src[1], axis)) times *= upper(axis);
       if (depends(load->src[1], row))
-        innermost *= bytes;
+        innermost += bytes * (times - 1);
       else
-        outermost *= bytes;
+        outermost += bytes * (upper(row) - 1);
     }
     if (panels_outside) outermost = innermost + 1;
     std::vector<int64_t> order;
@@ -388,16 +395,6 @@ private:
     return std::count_if(axes_.begin(), axes_.end(), [](Ref a) { return a->s(Attr::Axis) == "block"; });
   }
 
-  int64_t row_count(int64_t n, int64_t vectors) const {
-    int64_t budget = std::clamp<int64_t>((target_.vector_registers - vectors - 1) / vectors, 1, kMaxRows);
-    if (n == 0) return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(budget))); // the last tile is masked
-    if (n <= budget) return n;
-    for (int64_t rows = budget; rows >= std::max<int64_t>(4, budget / 2); --rows)
-      if (n % rows == 0) return rows;
-    int64_t tiles = (n + budget - 1) / budget;
-    return (n + tiles - 1) / tiles;
-  }
-
   void move_outermost(int64_t at) {
     std::vector<int64_t> order = {at};
     for (int64_t i = 0; i < static_cast<int64_t>(axes_.size()); ++i)
@@ -412,9 +409,10 @@ private:
       if (i >= axes_.size()) continue;
       Ref axis = axes_[i];
       if (is_output(axis) || axis->s(Attr::Axis) != "reduce" || extent(axis) == 0) continue;
-      if (extent(axis) <= budget) {
+      const bool fits = fits_unrolled(axis);
+      if (fits && extent(axis) <= budget) {
         if (attempt(Opt::Kind::Unroll, {static_cast<int64_t>(i)})) budget /= std::max<int64_t>(1, extent(axis));
-      } else if (contraction_ && budget >= 4 && extent(axis) % 4 == 0 &&
+      } else if (fits && contraction_ && budget >= 4 && extent(axis) % 4 == 0 &&
                  attempt(Opt::Kind::Split, {static_cast<int64_t>(i), 4})) {
         attempt(Opt::Kind::Unroll, {static_cast<int64_t>(i) + 1});
         budget = 1;
@@ -422,6 +420,18 @@ private:
         budget = 1;
       }
     }
+  }
+
+  /// Are there registers for what rows of a tile share once `axis` is repeated in the code, beside their sums?
+  bool fits_unrolled(Ref axis) const {
+    int64_t sums = 1, shared = 0;
+    for (Ref a : axes_) {
+      if (a->s(Attr::Axis) == "lane") sums *= (extent(a) + vector() - 1) / vector();
+      if (a->s(Attr::Axis) != "upcast" || !contraction_) continue;
+      sums *= extent(a);
+      shared = std::max(shared, shared_reads(contraction_, a, extent(a), axis));
+    }
+    return shared == 0 || sums + shared <= registers();
   }
 
   /// Packs the constant operand of a contraction in reading order: loops by nesting, then rows, then lanes.
