@@ -36,17 +36,17 @@ double upper(Ref axis) { return static_cast<double>(std::max<int64_t>(axis->src[
 
 class Heuristic {
 public:
-  Heuristic(Ref func, const TargetInfo& target, const std::vector<bool>& constant, bool reorder)
-      : target_(target), constant_(constant), reorder_(reorder), k_{func, {}} {}
+  Heuristic(Ref func, const TargetInfo& target, const std::vector<bool>& constant, const Wishes& wishes)
+      : target_(target), constant_(constant), wishes_(wishes), k_{func, {}} {}
 
-  OptKernel run() {
+  Chosen run() {
     run_nest();
     pack();
     thread();
-    return k_;
+    return {k_, opts_};
   }
   /// What a nest gets: its operands are not packed, since other nests may read them too.
-  OptKernel run_nest() {
+  Chosen run_nest() {
     look();
     while (split_at_division()) {
     }
@@ -54,15 +54,14 @@ public:
     look();
     if (target_.has_vectors) vectorize();
     unroll();
-    return k_;
+    return {k_, opts_};
   }
   /// What nests get once they are joined.
-  OptKernel run_joined() {
+  Chosen run_joined() {
     look();
     thread();
-    return k_;
+    return {k_, opts_};
   }
-  const std::vector<Opt>& opts() const { return opts_; }
 
 private:
   bool attempt(Opt::Kind kind, std::vector<int64_t> args) {
@@ -178,6 +177,7 @@ private:
       if (!unit_stride(root, axis)) cost += 2 * v / reduced;
       double n = static_cast<double>(extent(axis));
       if (n > 0) cost *= std::ceil(n / v) * v / n;
+      if (position(axis) == wishes_.lane) cost = 0;
       if (!gathers && (!lane || cost < best)) lane = axis, best = cost;
     }
     return lane;
@@ -206,7 +206,7 @@ private:
       if (contraction_)
         tile_and_stage(lane);
       else
-        split_lane(lane, vector());
+        split_lane(lane, vector() * std::max<int64_t>(1, wishes_.vectors));
     }
     for (bool again = true; again;) { // rows: every other innermost contiguous loop
       again = false;
@@ -223,7 +223,7 @@ private:
   }
   /// Lanes along a reduction change the order of its terms.
   bool may_reorder(Ref axis) const {
-    if (reorder_) return true;
+    if (wishes_.reorder) return true;
     for (Ref node : toposort(k_.func)) {
       bool rounds = node->is(Ops::Reduce) && is_float(node->dtype) && node->s(Attr::Kind) != "max" &&
                     node->s(Attr::Kind) != "min";
@@ -318,9 +318,11 @@ private:
     if (n >= 2 * v && (n % (2 * v) == 0 || n >= 6 * v)) vectors = 2;
     if (!row && n >= 4 * v && n % (4 * v) == 0) vectors = 4;
     if (is_sliding) vectors = 1;
+    if (wishes_.vectors > 0) vectors = wishes_.vectors;
     const int64_t most = is_sliding ? sliding_rows(contraction_, row, is_far() ? kFarRows : kMaxRows, registers())
                                     : std::clamp<int64_t>((registers() - vectors - 1) / vectors, 1, kMaxRows);
     int64_t rows = row ? row_count(extent(row), most) : 1;
+    if (row && wishes_.rows > 0) rows = std::min(wishes_.rows, row->src[0]->hi);
     int64_t lane_at = position(lane), row_at = row ? position(row) : -1;
     if (!split_lane(lane, v * vectors)) return;
     bool lane_was_split = n == 0 || n > v * vectors;
@@ -377,6 +379,8 @@ private:
       else
         outermost += bytes * (upper(row) - 1);
     }
+    if (wishes_.row_loop != Wishes::Rows::Judged)
+      outermost = wishes_.row_loop == Wishes::Rows::Outermost ? innermost - 1 : innermost + 1;
     if (panels_outside) outermost = innermost + 1;
     std::vector<int64_t> order;
     int64_t at = position(row), last = at;
@@ -404,12 +408,12 @@ private:
 
   /// Repeats short reductions in the code, and a few steps of a long one.
   void unroll() {
-    int64_t budget = kMaxUnrolled;
+    int64_t budget = wishes_.unrolled > 0 ? wishes_.unrolled : kMaxUnrolled;
     for (size_t i = axes_.size(); i-- > 0;) {
       if (i >= axes_.size()) continue;
       Ref axis = axes_[i];
       if (is_output(axis) || axis->s(Attr::Axis) != "reduce" || extent(axis) == 0) continue;
-      const bool fits = fits_unrolled(axis);
+      const bool fits = wishes_.unrolled > 0 || fits_unrolled(axis);
       if (fits && extent(axis) <= budget) {
         if (attempt(Opt::Kind::Unroll, {static_cast<int64_t>(i)})) budget /= std::max<int64_t>(1, extent(axis));
       } else if (fits && contraction_ && budget >= 4 && extent(axis) % 4 == 0 &&
@@ -566,7 +570,8 @@ private:
 
   const TargetInfo& target_;
   const std::vector<bool>& constant_;
-  bool reorder_, may_stage_ = true;
+  Wishes wishes_;
+  bool may_stage_ = true;
   OptKernel k_;
   std::vector<Opt> opts_;
   std::vector<Ref> axes_, loads_, stores_, closed_;
@@ -575,24 +580,16 @@ private:
 
 } // namespace
 
-Chosen choose_opts(Ref func, const TargetInfo& target, const std::vector<bool>& constant, bool reorder) {
-  Heuristic heuristic(func, target, constant, reorder);
-  OptKernel kernel = heuristic.run();
-  return {std::move(kernel), heuristic.opts()};
+Chosen choose_opts(Ref func, const TargetInfo& target, const std::vector<bool>& constant, const Wishes& wishes) {
+  return Heuristic(func, target, constant, wishes).run();
 }
 
-Chosen choose_nest_opts(Ref nest, const TargetInfo& target, bool reorder) {
-  const std::vector<bool> none;
-  Heuristic heuristic(nest, target, none, reorder);
-  OptKernel kernel = heuristic.run_nest();
-  return {std::move(kernel), heuristic.opts()};
+Chosen choose_nest_opts(Ref nest, const TargetInfo& target, const Wishes& wishes) {
+  return Heuristic(nest, target, {}, wishes).run_nest();
 }
 
 Chosen choose_joint_opts(Ref func, const TargetInfo& target) {
-  const std::vector<bool> none;
-  Heuristic heuristic(func, target, none, false);
-  OptKernel kernel = heuristic.run_joined();
-  return {std::move(kernel), heuristic.opts()};
+  return Heuristic(func, target, {}, {.reorder = false}).run_joined();
 }
 
 } // namespace tgc

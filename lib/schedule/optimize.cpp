@@ -25,26 +25,14 @@ void apply_opts(OptKernel& kernel, std::string_view text) {
   for (const Opt& opt : parse_opts(text)) apply_opt(kernel, opt);
 }
 
-/// The opt that makes `func` a kernel of several nests, if that suits it.
-std::optional<Opt> opening(Ref func, const std::vector<bool>& constant, bool reorder) {
-  if (const auto rows = choose_nest_rows(func)) {
-    Opt nest{Opt::Kind::Nest, {}};
-    if (rows->axis) nest.args = {*rows->axis, rows->rows};
-    return nest;
-  }
-  if (!reorder) return {};
-  const auto blocks = choose_winograd(func, constant);
-  return blocks ? std::optional(Opt{Opt::Kind::Winograd, {blocks->rows, blocks->parts}}) : std::nullopt;
-}
-
 /// Opts for a kernel of several nests, chosen for each as for a kernel of its own.
-OptKernel optimize_nests(Ref func, const Opt& open, const TargetInfo& target, bool reorder) {
+OptKernel optimize_nests(Ref func, const Opt& open, const TargetInfo& target, const Wishes& wishes) {
   OptKernel kernel{func, {}};
   apply_opt(kernel, open);
   std::string text = to_string(open);
   std::vector<Ref> nests = nests_of(kernel.func);
   for (Ref& part : nests) {
-    const Chosen chosen = choose_nest_opts(part, target, reorder);
+    const Chosen chosen = choose_nest_opts(part, target, wishes);
     part = chosen.kernel.func;
     text += " | " + to_string(chosen.opts);
   }
@@ -97,6 +85,44 @@ Ref renamed(Ref func, const std::string& suffix) {
   return func->ctx->make(Ops::Func, DType::Void, func->src, attrs);
 }
 
+[[noreturn]] void refuse_found(const FoundOpts& found, const std::string& why) {
+  throw CompileError(Diagnostic{.code = ErrorCode::E504,
+                                .where = found.where,
+                                .message = why,
+                                .note = "remove the line, or let --beam time the kernel again"});
+}
+
+/// Elements that the widest value of a kernel has for one element of the unoptimised one.
+double width(Ref func) {
+  double widest = 1;
+  for (Ref node : toposort(func)) {
+    double wide = 1;
+    for (Ref r : node->ranges) {
+      const std::string& axis = r->s(Attr::Axis);
+      if (axis == "upcast" || axis == "lane" || axis == "unroll") wide *= static_cast<double>(r->src[0]->hi);
+    }
+    widest = std::max(widest, wide);
+  }
+  return widest;
+}
+
+OptKernel apply_found(Ref func, const std::vector<bool>& constant, const FoundOpts& found) {
+  OptKernel kernel;
+  try {
+    kernel = apply_given(with_opts(func, found.opts));
+  } catch (const CompileError& e) {
+    refuse_found(found, "kernel " + func->s(Attr::Name) + ": " + e.all()[0].message);
+  }
+  for (const OptKernel::Packing& packing : kernel.packings)
+    if (const auto slot = static_cast<size_t>(packing.slot); slot >= constant.size() || !constant[slot])
+      refuse_found(found, "kernel " + func->s(Attr::Name) + ": opt \"pack " + std::to_string(packing.slot) +
+                              "\": what is packed is no weight");
+  if (width(kernel.func) > static_cast<double>(kMaxWidth))
+    refuse_found(found, "kernel " + func->s(Attr::Name) + ": opts \"" + found.opts + "\" repeat a value more than " +
+                            std::to_string(kMaxWidth) + " times");
+  return kernel;
+}
+
 void require_weight(Ref call, int64_t slot) {
   if (slot + 1 < static_cast<int64_t>(call->src.size()) && call->src[static_cast<size_t>(slot) + 1]->is(Ops::Weight))
     return;
@@ -108,13 +134,29 @@ void require_weight(Ref call, int64_t slot) {
 
 } // namespace
 
-OptKernel optimize_kernel(Ref func, const TargetInfo& target, const std::vector<bool>& constant, bool reorder) {
-  if (!func->has(Attr::Opts)) {
-    if (const auto open = opening(func, constant, reorder)) return optimize_nests(func, *open, target, reorder);
-    Chosen chosen = choose_opts(func, target, constant, reorder);
-    chosen.kernel.func = with_opts(chosen.kernel.func, to_string(chosen.opts));
-    return chosen.kernel;
+std::optional<Opt> choose_opening(Ref func, const std::vector<bool>& constant, bool reorder) {
+  if (const auto rows = choose_nest_rows(func)) {
+    Opt nest{Opt::Kind::Nest, {}};
+    if (rows->axis) nest.args = {*rows->axis, rows->rows};
+    return nest;
   }
+  if (!reorder) return {};
+  const auto blocks = choose_winograd(func, constant);
+  return blocks ? std::optional(Opt{Opt::Kind::Winograd, {blocks->rows, blocks->parts}}) : std::nullopt;
+}
+
+OptKernel optimize_as(Ref func, const TargetInfo& target, const std::vector<bool>& constant,
+                      const std::pair<std::optional<Opt>, Wishes>& how) {
+  const auto& [open, wishes] = how;
+  if (open) return optimize_nests(func, *open, target, wishes);
+  Chosen chosen = choose_opts(func, target, constant, wishes);
+  chosen.kernel.func = with_opts(chosen.kernel.func, to_string(chosen.opts));
+  return chosen.kernel;
+}
+
+OptKernel optimize_kernel(Ref func, const TargetInfo& target, const std::vector<bool>& constant, bool reorder) {
+  if (!func->has(Attr::Opts))
+    return optimize_as(func, target, constant, {choose_opening(func, constant, reorder), {.reorder = reorder}});
   try {
     return apply_given(func);
   } catch (const CompileError& e) {
@@ -124,7 +166,7 @@ OptKernel optimize_kernel(Ref func, const TargetInfo& target, const std::vector<
   }
 }
 
-Ref optimize_plan(Ref plan, const TargetInfo& target, bool reorder) {
+Ref optimize_plan(Ref plan, const TargetInfo& target, bool reorder, const FindOpts& find) {
   Context& ctx = *plan->ctx;
   std::vector<Ref> calls;
   std::vector<std::pair<std::pair<Ref, std::vector<bool>>, OptKernel>> done;
@@ -134,7 +176,10 @@ Ref optimize_plan(Ref plan, const TargetInfo& target, bool reorder) {
     std::pair<Ref, std::vector<bool>> key{call->src[0], constant};
     auto known = std::find_if(done.begin(), done.end(), [&](const auto& d) { return d.first == key; });
     if (known == done.end()) {
-      OptKernel kernel = optimize_kernel(call->src[0], target, constant, reorder);
+      const std::optional<FoundOpts> found =
+          find && !call->src[0]->has(Attr::Opts) ? find(call->src[0], constant) : std::nullopt;
+      OptKernel kernel = found ? apply_found(call->src[0], constant, *found)
+                               : optimize_kernel(call->src[0], target, constant, reorder);
       auto variants =
           std::count_if(done.begin(), done.end(), [&](const auto& d) { return d.first.first == key.first; });
       if (variants > 0) kernel.func = renamed(kernel.func, "_v" + std::to_string(variants));

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <functional>
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "schedule/heuristic.h"
 #include "schedule/opt.h"
 #include "uop/target.h"
 
@@ -15,8 +19,27 @@ namespace tgc {
 /// errors: CompileError E302 for an opt of the attribute that does not apply, naming the kernel.
 OptKernel optimize_kernel(Ref func, const TargetInfo& target, const std::vector<bool>& constant, bool reorder = true);
 
+/// The same for a kernel without opts whose nests are opened by `open` (none: it stays one nest), by the heuristic held
+/// to `wishes`. errors: CompileError E302 if `open` does not apply.
+OptKernel optimize_as(Ref func, const TargetInfo& target, const std::vector<bool>& constant,
+                      const std::pair<std::optional<Opt>, Wishes>& how);
+
+/// The opt that makes `func` a kernel of several nests, if that is expected to suit it.
+std::optional<Opt> choose_opening(Ref func, const std::vector<bool>& constant, bool reorder);
+
+/// Opts found earlier for a kernel, and where they stand ("tuned.txt:3"), for messages.
+struct FoundOpts {
+  std::string opts, where;
+};
+/// What to ask before the heuristic is: the opts of a kernel without any, or none.
+using FindOpts = std::function<std::optional<FoundOpts>(Ref func, const std::vector<bool>& constant)>;
+
 /// optimize_kernel for every kernel of a plan. A packed weight becomes a Weight of its own, written by a call of its
 /// packing kernel that precedes the first use; calls that write a Weight are done at compile time.
-Ref optimize_plan(Ref plan, const TargetInfo& target, bool reorder = true);
+/// errors: also CompileError E504 for found opts that do not apply, or make values of more than kMaxWidth elements.
+Ref optimize_plan(Ref plan, const TargetInfo& target, bool reorder = true, const FindOpts& find = {});
+
+/// Elements, at most, that found opts may make of one: what a file says must not take hours to compile.
+constexpr int64_t kMaxWidth = 1 << 14;
 
 } // namespace tgc
