@@ -61,6 +61,8 @@ TEST(Options, EveryRowSetsItsField) {
                            "data",
                            "-vv",
                            "--cache=kept",
+                           "--tuned=db.txt",
+                           "--beam=3",
                            "--jobs",
                            "3",
                            "--print-after=expand,linearize",
@@ -81,6 +83,8 @@ TEST(Options, EveryRowSetsItsField) {
   EXPECT_EQ(parse({"m.onnx", "--verify=sample"}).verify, Verify::Sample);
   EXPECT_EQ(o.verbosity, 2);
   EXPECT_EQ(o.cache, "kept");
+  EXPECT_EQ(o.tuned, "db.txt");
+  EXPECT_EQ(o.beam, 3);
   EXPECT_EQ(o.jobs, 3);
   EXPECT_EQ(o.print_after, (Names{"expand", "linearize", "rangeify"}));
   EXPECT_EQ(o.start_before, "expand");
@@ -97,6 +101,13 @@ TEST(Options, VerifyWithoutAValueDoesNotTakeTheModel) {
   const Options o = parse({"--verify", "m.onnx"});
   EXPECT_EQ(o.model, "m.onnx");
   EXPECT_EQ(o.verify, Verify::Outputs);
+}
+
+TEST(Options, BeamWithoutAValueDoesNotTakeTheModel) {
+  const Options o = parse({"--beam", "m.onnx", "--tuned", "t.txt"});
+  EXPECT_EQ(o.model, "m.onnx");
+  EXPECT_EQ(o.beam, 8);
+  EXPECT_EQ(parse({"m.onnx"}).beam, 0);
 }
 
 TEST(Options, ListsAndVersionNeedNoModel) {
@@ -133,6 +144,10 @@ TEST(OptionsErrors, SayWhatWasGivenAndWhatIsExpected) {
   EXPECT_EQ(complaint({"a.onnx", "--check", "-o", "x"}), "--check writes nothing; leave -o out");
   EXPECT_EQ(complaint({"a.onnx", "--only=a", "--disable-pass=b"}),
             "--only leaves all other passes out; --disable-pass cannot too");
+  EXPECT_EQ(complaint({"a.onnx", "--beam"}), "--beam keeps what it finds in a database; name it: --tuned FILE");
+  EXPECT_EQ(complaint({"a.onnx", "--tuned=t", "--beam=0"}), "--beam \"0\": expected a number from 1 to 64");
+  EXPECT_EQ(complaint({"a.onnx", "--tuned=t", "--beam", "--check"}),
+            "--check writes nothing; --beam writes the database");
   EXPECT_EQ(complaint({"a.onnx", "--list-targets"}), "--list-targets takes no MODEL; it would not look at \"a.onnx\"");
   EXPECT_EQ(complaint({"a.onnx", "--list-passes"}), "--list-passes takes no MODEL; it would not look at \"a.onnx\"");
   EXPECT_EQ(complaint({"--list-targets", "--list-passes"}), "give one of --list-passes and --list-targets");
@@ -152,11 +167,11 @@ TEST(OptionsErrors, NamesOfPassesAndRulesAreCheckedAgainstTheTables) {
 
 TEST(Options, HelpNamesEveryOptionAndShowsExamples) {
   const std::string help = help_text();
-  for (const char* word :
-       {"MODEL",          "--output",      "--target",       "--dim",        "--numerics",     "--model-dir",
-        "--emit",         "--check",       "--verify",       "--verbose",    "--list-targets", "--list-passes",
-        "--time-passes",  "--print-after", "--start-before", "--stop-after", "--only",         "--disable-pass",
-        "--disable-rule", "--jobs",        "--version",      "Examples:",    "Exit codes:"}) {
+  for (const char* word : {"MODEL",          "--output",      "--target",       "--dim",          "--numerics",
+                           "--model-dir",    "--emit",        "--check",        "--verify",       "--verbose",
+                           "--list-targets", "--list-passes", "--time-passes",  "--print-after",  "--start-before",
+                           "--stop-after",   "--only",        "--disable-pass", "--disable-rule", "--jobs",
+                           "--version",      "--tuned",       "--beam",         "Examples:",      "Exit codes:"}) {
     EXPECT_NE(help.find(word), std::string::npos) << word;
   }
   EXPECT_EQ(help.find(" ..."), std::string::npos); // one option takes one value

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "render/object_cache.h"
+#include "tgc/beam.h"
 #include "tgc/boundary.h"
 #include "tgc/memory_use.h"
 #include "tgc/passes.h"
@@ -56,13 +57,16 @@ void print_targets() {
       Diagnostic{.code = ErrorCode::E502, .where = path, .message = "cannot be written: " + why, .note = ""});
 }
 
-/// A slip of the hand must not cost the user a model: its weights would be gone.
-void spare_model(const Options& options) {
-  struct stat model{}, output{};
-  if (options.output.empty() || options.check || stat(options.model.c_str(), &model) != 0) return;
-  if (stat(options.output.c_str(), &output) != 0 || !S_ISREG(output.st_mode)) return;
-  if (model.st_dev == output.st_dev && model.st_ino == output.st_ino)
-    throw UsageError("-o \"" + options.output + "\" is the model itself");
+/// A slip of the hand must not cost the user a model, whose weights would be gone, or hours of timing.
+void spare_inputs(const Options& options) {
+  struct stat input{}, output{};
+  if (options.output.empty() || options.check || stat(options.output.c_str(), &output) != 0) return;
+  const std::pair<std::string, const char*> inputs[] = {{options.model, "the model"},
+                                                        {options.tuned, "the tuning database"}};
+  for (const auto& [path, what] : inputs)
+    if (!path.empty() && stat(path.c_str(), &input) == 0 && S_ISREG(output.st_mode) && input.st_dev == output.st_dev &&
+        input.st_ino == output.st_ino)
+      throw UsageError("-o \"" + options.output + "\" is " + what + " itself");
 }
 
 void write_text(const std::string& path, const std::string& text) {
@@ -158,6 +162,12 @@ void say_cache(const ObjectCache* cache) {
     std::fprintf(stderr, "cache     kernels are not kept: %s\n", why.c_str());
 }
 
+/// "-v": for how many kernels the database had opts.
+void say_tuned(const Tuner& tuner, const std::string& path) {
+  std::fprintf(stderr, "tuned     %d kernels found, %d timed, %d as the heuristic has them  %s\n", tuner.found(),
+               tuner.timed(), tuner.unknown(), path.c_str());
+}
+
 /// For the smallest dims.
 std::string memory_text(const BundleContents& contents) {
   const MemoryUse use = memory_use(contents);
@@ -207,11 +217,13 @@ CompileOptions compile_options(const Options& options) {
 Exit run_tgc(const Options& options) {
   if (options.list_passes) return print_passes(), Exit::Ok;
   if (options.list_targets) return print_targets(), Exit::Ok;
-  spare_model(options);
+  spare_inputs(options);
   CompileOptions compile = compile_options(options);
   const std::unique_ptr<ObjectCache> cache = options.check ? nullptr : open_cache(options.cache); // it writes nothing
   compile.cache = cache.get();
   Progress progress(options.verbosity > 0);
+  std::unique_ptr<Tuner> tuner;
+  if (!options.tuned.empty()) tuner = std::make_unique<Tuner>(options.tuned, options.beam, compile);
   Compilation c = start_compilation(options.model, compile);
   check_names(options, pass_names(), rule_names(c.target));
   progress.stage("import", std::to_string(toposort(c.module.root).size()) + " nodes, " +
@@ -223,6 +235,7 @@ Exit run_tgc(const Options& options) {
   if (options.verbosity > 1) say_kernels(c);
   progress.stage("schedule", std::to_string(kernel_count(c)) + " kernels, " +
                                  std::to_string(c.module.root->src[0]->src.size()) + " steps");
+  if (tuner && options.verbosity > 0) say_tuned(*tuner, options.tuned);
   fold_constants(c, compile.jobs, compile.cache);
   progress.stage("fold", "weights made at compile time");
   render(c);

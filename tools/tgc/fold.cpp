@@ -4,19 +4,13 @@
 // the mapped model) and whose outputs are the weights they make. A machine that cannot run the target's code, or a
 // build without LLVM, lets `eval` run the same linear kernels; by the numerics contract the bits are the same. So do
 // kernels that came as text: what they index is not known to lie within their arguments, and eval checks it.
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <optional>
 
-#include "render/held_interrupts.h"
-#include "runtime/tgrt.h"
 #include "runtime/tgrt_bundle.h"
 #include "schedule/constants.h"
-#include "tgc/boundary.h"
 #include "tgc/bundle_contents.h"
+#include "tgc/run_bundle.h"
 #include "tgc/weights.h"
 #include "uop/eval.h"
 
@@ -47,34 +41,6 @@ void fold_by_eval(Module& module, const std::vector<Ref>& calls) {
     eval_kernel(call->src[0], buffers);
     module.weights[call->src[1]->s(Attr::Key)] = inline_weight(std::move(storage[0].data));
   }
-}
-
-struct Loaded {
-  std::unique_ptr<tgrt_model, decltype(&tgrt_free_model)> model{nullptr, tgrt_free_model};
-  std::unique_ptr<tgrt_context, decltype(&tgrt_free_context)> context{nullptr, tgrt_free_context};
-};
-
-/// Null context: this machine cannot run it.
-Loaded load(const BundleContents& contents, int threads) {
-  Loaded loaded;
-  const HeldInterrupts held; // until the file is gone
-  std::string path = std::filesystem::temp_directory_path() / "tgc-fold-XXXXXX";
-  const int file = mkstemp(path.data());
-  if (file < 0) return loaded;
-  close(file);
-  write_bundle(contents, path);
-  tgrt_error error{};
-  tgrt_model* model = nullptr;
-  tgrt_context* context = nullptr;
-  tgrt_context_options options{};
-  options.struct_size = sizeof options;
-  options.threads = static_cast<uint32_t>(threads);
-  if (tgrt_load_file(path.c_str(), nullptr, &model, &error) == 0) {
-    loaded.model.reset(model);
-    if (tgrt_create_context(model, &options, &context, &error) == 0) loaded.context.reset(context);
-  }
-  unlink(path.c_str());
-  return loaded;
 }
 
 /// Bytes of tensors, in one block but for those that are bound where they lie.
@@ -123,7 +89,7 @@ bool fold_compiled(Compilation& c, const std::vector<Ref>& calls, int jobs, Obje
     }
   CompiledCode code = renderer.compile(sources, c.target, jobs, cache);
   contents.code.assign(reinterpret_cast<const char*>(code.image.data()), code.image.size());
-  Loaded loaded = load(contents, jobs);
+  const LoadedContents loaded = load_contents(contents, jobs);
   if (!loaded.context) return false;
 
   const Operands read = operands_of(contents.inputs, &c.module), made = operands_of(contents.outputs, nullptr);

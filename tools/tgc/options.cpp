@@ -20,7 +20,7 @@ namespace {
 /// What the command line holds before its values are understood.
 struct RawOptions {
   std::vector<std::string> dims, print_after, only, disable_passes, disable_rules;
-  std::string numerics = "standard", verify, jobs;
+  std::string numerics = "standard", verify, jobs, beam;
 };
 
 constexpr const char* kExamples = R"(Examples:
@@ -105,6 +105,11 @@ void add_all(CLI::App& app, Options& o, RawOptions& raw) {
   add_input_output(app, o, raw);
   add_report(app, o, raw);
   add_passes(app, o, raw);
+  app.add_option("--tuned", o.tuned, "take kernels' opts from this tuning database where it has them (docs/tuning.md)")
+      ->type_name("FILE");
+  app.add_option("--beam", raw.beam,
+                 "time N opt lists (default: 8) of each kernel that --tuned FILE does not hold, and add the best to it")
+      ->type_name("[=N]");
   app.add_option("--cache", o.cache,
                  "folder of kernels compiled before, or off (default: $XDG_CACHE_HOME/tgc, else ~/.cache/tgc)")
       ->type_name("DIR|off");
@@ -174,6 +179,12 @@ void understand(Options& o, RawOptions& raw) {
     if (!jobs || *jobs < 1 || *jobs > 256) usage("--jobs " + in_quotes(raw.jobs) + ": expected a number from 1 to 256");
     o.jobs = static_cast<int>(*jobs);
   }
+  if (!raw.beam.empty()) {
+    const std::optional<int64_t> lists = whole_number(raw.beam);
+    if (!lists || *lists < 1 || *lists > 64)
+      usage("--beam " + in_quotes(raw.beam) + ": expected a number from 1 to 64");
+    o.beam = static_cast<int>(*lists);
+  }
   o.print_after = std::move(raw.print_after);
   o.only = std::move(raw.only);
   o.disable_passes = std::move(raw.disable_passes);
@@ -198,6 +209,8 @@ void check_ends(const Options& o) {
   if (o.check && (!o.emit.empty() || !o.stop_after.empty()))
     usage("--check prints nothing; --emit and --stop-after do");
   if (o.check && !o.output.empty()) usage("--check writes nothing; leave -o out");
+  if (o.beam > 0 && o.tuned.empty()) usage("--beam keeps what it finds in a database; name it: --tuned FILE");
+  if (o.beam > 0 && o.check) usage("--check writes nothing; --beam writes the database");
   if (!o.only.empty() && !o.disable_passes.empty())
     usage("--only leaves all other passes out; --disable-pass cannot too");
 }
@@ -242,7 +255,8 @@ Options parse_options(std::span<const char* const> args) {
   std::vector<std::string> reversed;
   for (const char* arg : args) {
     // An option with an optional value would otherwise take the MODEL that follows it.
-    reversed.push_back(std::string_view(arg) == "--verify" ? "--verify=outputs" : arg);
+    const std::string_view text = arg;
+    reversed.push_back(text == "--verify" ? "--verify=outputs" : text == "--beam" ? "--beam=8" : arg);
   }
   std::reverse(reversed.begin(), reversed.end());
   try {

@@ -65,6 +65,9 @@ struct Options {
   bool check = false;
   Verify verify = Verify::None;
 
+  std::string tuned; ///< tuning database, or empty
+  int beam = 0;      ///< opt lists to time beside the heuristic's, per kernel that `tuned` does not hold; 0: none
+
   std::string cache; ///< folder of compiled kernels, or "off"; empty: the user's own cache
   int jobs = 0;      ///< threads of the compiler; 0: one per core
   int verbosity = 0; ///< 1: a line per stage, 2: a line per pass and kernel

@@ -38,7 +38,7 @@ constexpr Pass kGraphPasses[] = {
     {"lower-stage",    "schedule", [](Ref root, PassContext&) { return map_kernels(root, lower_stage); },
      "plan",   "plan",   false, "gives staged values scratch storage"},
     {"optimize",       "schedule", [](Ref root, PassContext& c) { 
-       return optimize_plan(root, *c.target, c.numerics != Numerics::Strict); },
+       return optimize_plan(root, *c.target, c.numerics != Numerics::Strict, c.state<FindOpts>()); },
      "plan",   "plan",   true,  "splits, orders, tiles, threads and packs for the target (opts)"},
 };
 constexpr Pass kKernelPasses[] = {

@@ -78,6 +78,8 @@ void run_passes_between(Compilation& c, const CompileOptions& options) {
   context.target = &c.target;
   context.numerics = options.numerics;
   context.disabled_rules = options.disabled_rules;
+  FindOpts find_opts = options.find_opts;
+  context.set_state(find_opts);
   bool running = options.passes.start_before.empty() && !is_plan(c.module.root);
   if (options.passes.start_before.empty() && is_plan(c.module.root))
     throw CompileError(Diagnostic{.code = ErrorCode::E503,

@@ -7,6 +7,7 @@
 #include "frontend/frontend.h"
 #include "render/renderer.h"
 #include "rewrite/pass.h"
+#include "schedule/optimize.h"
 #include "tgc/bundle_writer.h"
 #include "uop/diag.h"
 #include "uop/module.h"
@@ -22,6 +23,7 @@ struct CompileOptions {
   PassOptions passes = {}; ///< of graph and kernel passes alike
   std::set<std::string> disabled_rules = {};
   ObjectCache* cache = nullptr; ///< of compiled kernels; null: none
+  FindOpts find_opts = {};      ///< what is known of kernels' opts; null: nothing
   std::function<void(const Pass&, const Module&, double seconds)> after_pass =
       {}; ///< after a pass over the graph or all kernels
 };

@@ -3,7 +3,14 @@
 // --verify, the ONNX suite, tests. Shapes are set before anything else, since a dim may follow from another input's.
 #include "tgc/run_bundle.h"
 
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+
+#include "render/held_interrupts.h"
 
 namespace tgc {
 namespace {
@@ -26,6 +33,32 @@ HostTensor output_of(const tgrt_model* model, tgrt_context* context, uint32_t in
 
 } // namespace
 
+LoadedContents load_contents(const BundleContents& contents, int threads) {
+  LoadedContents loaded;
+  const HeldInterrupts held; // until the file is gone
+  std::string path = std::filesystem::temp_directory_path() / "tgc-run-XXXXXX";
+  const int file = mkstemp(path.data());
+  if (file < 0) {
+    loaded.problem = path + ": " + std::strerror(errno);
+    return loaded;
+  }
+  close(file);
+  write_bundle(contents, path);
+  tgrt_error error{};
+  tgrt_model* model = nullptr;
+  tgrt_context* context = nullptr;
+  tgrt_context_options options{};
+  options.struct_size = sizeof options;
+  options.threads = static_cast<uint32_t>(threads);
+  if (tgrt_load_file(path.c_str(), nullptr, &model, &error) == 0) {
+    loaded.model.reset(model);
+    if (tgrt_create_context(model, &options, &context, &error) == 0) loaded.context.reset(context);
+  }
+  unlink(path.c_str());
+  loaded.problem = error.text;
+  return loaded;
+}
+
 ModelHandle load_bundle(const std::string& path) {
   tgrt_model* model = nullptr;
   tgrt_error error{};
@@ -42,7 +75,7 @@ std::vector<HostTensor> run_bundle(const tgrt_model* model, const std::vector<Ho
   options.flags = how.guard ? TGRT_CONTEXT_GUARD : 0;
   tgrt_context* raw = nullptr;
   if (tgrt_create_context(model, &options, &raw, &error) != 0) throw RuntimeFailure(error);
-  const std::unique_ptr<tgrt_context, decltype(&tgrt_free_context)> context(raw, tgrt_free_context);
+  const ContextHandle context(raw, tgrt_free_context);
   for (const auto& [name, value] : how.vars) tgrt_set_var(raw, name.c_str(), value, nullptr);
   for (uint32_t i = 0; i < inputs.size(); ++i) {
     const std::vector<int64_t>& shape = inputs[i].shape;

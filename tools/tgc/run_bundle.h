@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/tgrt.h"
+#include "tgc/bundle_writer.h"
 #include "uop/eval.h"
 #include "uop/tensor_value.h"
 
@@ -20,6 +21,7 @@ public:
 };
 
 using ModelHandle = std::unique_ptr<tgrt_model, decltype(&tgrt_free_model)>;
+using ContextHandle = std::unique_ptr<tgrt_context, decltype(&tgrt_free_context)>;
 
 struct BundleRun {
   uint32_t threads = 0;        ///< 0: the CPUs of the process
@@ -27,6 +29,15 @@ struct BundleRun {
   bool may_be_trapped = false; ///< results beside an index out of range are wanted too: they are defined
   VarValues vars = {};         ///< dims that no input has; those that the model does not have are ignored
 };
+
+/// A bundle that exists in this process alone.
+struct LoadedContents {
+  ModelHandle model{nullptr, tgrt_free_model};
+  ContextHandle context{nullptr, tgrt_free_context}; ///< null: this machine cannot run it
+  std::string problem;                               ///< why not
+};
+/// errors: as write_bundle.
+LoadedContents load_contents(const BundleContents& contents, int threads);
 
 /// errors: RuntimeFailure.
 ModelHandle load_bundle(const std::string& path);
