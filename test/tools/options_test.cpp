@@ -62,7 +62,6 @@ TEST(Options, EveryRowSetsItsField) {
                            "-vv",
                            "--cache=kept",
                            "--tuned=db.txt",
-                           "--beam=3",
                            "--jobs",
                            "3",
                            "--print-after=expand,linearize",
@@ -84,7 +83,7 @@ TEST(Options, EveryRowSetsItsField) {
   EXPECT_EQ(o.verbosity, 2);
   EXPECT_EQ(o.cache, "kept");
   EXPECT_EQ(o.tuned, "db.txt");
-  EXPECT_EQ(o.beam, 3);
+  EXPECT_EQ(parse({"m.onnx", "--tuned=t", "--beam=3"}).beam, 3);
   EXPECT_EQ(o.jobs, 3);
   EXPECT_EQ(o.print_after, (Names{"expand", "linearize", "rangeify"}));
   EXPECT_EQ(o.start_before, "expand");
@@ -146,6 +145,8 @@ TEST(OptionsErrors, SayWhatWasGivenAndWhatIsExpected) {
             "--only leaves all other passes out; --disable-pass cannot too");
   EXPECT_EQ(complaint({"a.onnx", "--beam"}), "--beam keeps what it finds in a database; name it: --tuned FILE");
   EXPECT_EQ(complaint({"a.onnx", "--tuned=t", "--beam=0"}), "--beam \"0\": expected a number from 1 to 64");
+  EXPECT_EQ(complaint({"a.uop", "--tuned=t", "--beam", "--start-before=optimize"}),
+            "--beam runs kernels; those of a text are not known to stay within their operands");
   EXPECT_EQ(complaint({"a.onnx", "--tuned=t", "--beam", "--check"}),
             "--check writes nothing; --beam writes the database");
   EXPECT_EQ(complaint({"a.onnx", "--list-targets"}), "--list-targets takes no MODEL; it would not look at \"a.onnx\"");

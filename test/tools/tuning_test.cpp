@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "testing.h"
@@ -272,6 +273,32 @@ TEST_F(Tuned, SymbolicAndHalfKernelsAreTimed) {
       {"op": "add", "name": "j", "in": ["i", "i"]}], "outputs": ["s", "j"]})");
   EXPECT_FALSE(compile(4).empty());
   EXPECT_GE(timed, 2);
+}
+
+TEST_F(Tuned, ConvolutionsMaySumOtherwiseButAlmostTheSame) {
+  std::string values;
+  for (int i = 0; i < 32 * 32 * 9; ++i) values += (i ? "," : "") + std::to_string(i % 11 - 5);
+  write_file(model, R"({"tgc": 1, "inputs": [{"name": "x", "type": "f32", "shape": [1, 32, 28, 28]}],
+    "constants": [{"name": "w", "type": "f32", "shape": [32, 32, 3, 3], "data": [)" +
+                        values + R"(]}],
+    "nodes": [{"op": "neg", "name": "n", "in": ["x"]},
+      {"op": "conv", "name": "c", "in": ["n", "w"], "stride": [1, 1], "dilation": [1, 1], "pad": [1, 1, 1, 1], "groups": 1},
+      {"op": "abs", "name": "y", "in": ["c"]}], "outputs": ["y"]})");
+  compile(3);
+  EXPECT_GE(timed, 1);
+  HostTensor x = zeros(DType::F32, {1, 32, 28, 28});
+  for (int64_t i = 0; i < x.numel(); ++i) x.set(i, static_cast<double>(i % 61) / 32 - 1);
+  plain();
+  const auto run = [&](const char* name) {
+    return run_bundle(load_bundle(folder + name).get(), {x}, {.threads = 2})[0];
+  };
+  const HostTensor a = run("/x.bundle"), b = run("/plain.bundle");
+  for (int64_t i = 0; i < a.numel(); ++i) ASSERT_NEAR(a.at(i), b.at(i), 1e-5 * (64 + std::fabs(b.at(i)))) << i;
+  CompileOptions strict;
+  strict.numerics = Numerics::Strict;
+  const int before = timed;
+  compile(1, strict); // is timed for itself
+  EXPECT_EQ(timed, before);
 }
 
 TEST_F(Tuned, ATargetThatCannotRunHereIsRefused) {

@@ -210,6 +210,8 @@ void check_ends(const Options& o) {
     usage("--check prints nothing; --emit and --stop-after do");
   if (o.check && !o.output.empty()) usage("--check writes nothing; leave -o out");
   if (o.beam > 0 && o.tuned.empty()) usage("--beam keeps what it finds in a database; name it: --tuned FILE");
+  if (o.beam > 0 && !o.start_before.empty())
+    usage("--beam runs kernels; those of a text are not known to stay within their operands");
   if (o.beam > 0 && o.check) usage("--check writes nothing; --beam writes the database");
   if (!o.only.empty() && !o.disable_passes.empty())
     usage("--only leaves all other passes out; --disable-pass cannot too");
