@@ -30,7 +30,7 @@ std::string failure(const std::string& text) {
   try {
     TuningDatabase::parse(text, "t");
   } catch (const CompileError& e) {
-    EXPECT_EQ(e.all()[0].note, "remove the line, or let --beam write the file anew");
+    EXPECT_EQ(e.all()[0].note, "remove the line; --beam times again what is missing");
     const std::string what = e.what();
     return what.substr(0, what.find('\n'));
   }

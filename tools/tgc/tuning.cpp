@@ -26,7 +26,7 @@ constexpr std::string_view kForm = "tuned1";
 constexpr size_t kMaxLine = 4096;
 constexpr int64_t kMaxNumber = int64_t{1} << 31; // of an opt: an extent, a position
 constexpr size_t kMaxTarget = 100;
-constexpr const char* kAdvice = "remove the line, or let --beam write the file anew";
+constexpr const char* kAdvice = "remove the line; --beam times again what is missing";
 
 std::string hex(uint64_t value) {
   char digits[17];
