@@ -206,7 +206,7 @@ private:
       if (contraction_)
         tile_and_stage(lane);
       else
-        split_lane(lane, vector() * std::max<int64_t>(1, wishes_.vectors));
+        split_lane(lane, vector() * (wishes_.vectors > 0 ? wishes_.vectors : lane_chains(k_.func, lane, vector())));
     }
     for (bool again = true; again;) { // rows: every other innermost contiguous loop
       again = false;

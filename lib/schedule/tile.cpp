@@ -69,6 +69,18 @@ int64_t row_count(int64_t n, int64_t most) {
   return (n + tiles - 1) / tiles;
 }
 
+int64_t lane_chains(Ref func, Ref lane, int64_t vector) {
+  constexpr int64_t kPieces = 16;
+  const std::vector<Ref> nodes = toposort(func);
+  const int64_t extent = dim_int(lane->src[0]).value_or(0), results = func->src[0]->src[0]->src[0]->shape[0]->lo;
+  if (extent == 0 ||
+      std::none_of(nodes.begin(), nodes.end(), [&](Ref node) { return node->is(Ops::Reduce) && depends(node, lane); }))
+    return 1;
+  for (const int64_t chains : {4, 2})
+    if (extent % (chains * vector) == 0 && results >= kPieces * chains * vector) return chains;
+  return 1;
+}
+
 double touched_bytes(Ref func) {
   double bytes = 0;
   for (Ref node : toposort(func))

@@ -26,6 +26,11 @@ int64_t sliding_rows(Ref product, Ref row, int64_t most, int64_t registers);
 /// Rows of the tiles that `n` rows, 0 if that is open, are cut into: no more than `most`, and if possible all alike.
 int64_t row_count(int64_t n, int64_t most);
 
+/// Vectors of `vector` lanes, 1, 2 or 4, that a kernel without products takes side by side along `lane`, an output
+/// axis. A step of a reduction waits for the one before; several vectors are as many chains. They fill `lane` without a
+/// rest, and enough pieces of the result are left for threads.
+int64_t lane_chains(Ref func, Ref lane, int64_t vector);
+
 /// Bytes of all that a kernel reads and writes, at most.
 double touched_bytes(Ref func);
 

@@ -70,6 +70,26 @@ TEST(Tile, CountWhatNeighboursShare) {
   EXPECT_EQ(sliding_rows(one.depthwise(), one.x, 16, 16), 7);
 }
 
+TEST(Tile, ReductionsHaveChainsSideBySide) {
+  Context ctx;
+  const auto chains = [&](int64_t channels, int64_t rows, const char* kind) {
+    Ref y = ctx.range(ctx.index(rows), 0), c = ctx.range(ctx.index(channels), 1),
+        i = ctx.range(ctx.index(9), 2, "reduce");
+    Ref out = ctx.make(Ops::Param, DType::F32, {ctx.index(rows * channels)}, {{Attr::Slot, int64_t{0}}});
+    Ref in = ctx.make(Ops::Param, DType::F32, {ctx.index(rows * channels * 9)}, {{Attr::Slot, int64_t{1}}});
+    Ref at = y * ctx.index(channels) + c;
+    Ref value = ctx.make(Ops::Load, DType::F32, {in, *kind ? at * ctx.index(9) + i : at});
+    if (*kind) value = ctx.make(Ops::Reduce, DType::F32, {value, i}, {{Attr::Kind, std::string(kind)}});
+    Ref store = ctx.make(Ops::Store, DType::Void, {out, at, value});
+    return lane_chains(make_func("k", ctx.make(Ops::Sink, DType::Void, {store})), c, 8);
+  };
+  EXPECT_EQ(chains(64, 56, "max"), 4);
+  EXPECT_EQ(chains(48, 56, "max"), 2); // whole vectors
+  EXPECT_EQ(chains(40, 56, "max"), 1);
+  EXPECT_EQ(chains(64, 4, "add"), 2); // threads want pieces
+  EXPECT_EQ(chains(64, 56, ""), 1);   // nothing waits
+}
+
 TEST(Tile, RowsComeOutEven) {
   EXPECT_EQ(row_count(0, 14), 8); // open: a power of two
   EXPECT_EQ(row_count(9, 14), 9);
