@@ -122,31 +122,20 @@ TEST(Candidates, RegroupSumsOnlyWhereThatIsAllowed) {
   const Ref func = convolution(ctx);
   const auto count = [&](const std::vector<bool>& constant, bool reorder) {
     const std::vector<Candidate> all = candidates(func, wide_target(), constant, {.most = 64, .reorder = reorder});
+    const auto chunks = [&](const Candidate& c) {
+      for (Ref axis : kernel_axes(optimize_kernel(with_opts(func, c.opts), wide_target(), constant).func))
+        if (axis->s(Attr::Axis) == "thread") return axis->src[0]->lo;
+      return int64_t{1};
+    };
     for (const Candidate& c : all) {
-      EXPECT_EQ(optimize_kernel(with_opts(func, c.opts), wide_target(), constant).func->s(Attr::Opts), c.opts);
+      EXPECT_GE(chunks(c), std::min<int64_t>(chunks(all[0]), 16)) << c.opts; // threads are offered as much
       EXPECT_EQ(c.regroups, c.opts.starts_with("winograd") != all[0].opts.starts_with("winograd")) << c.opts;
     }
     return std::count_if(all.begin(), all.end(), [](const Candidate& c) { return c.opts.starts_with("winograd"); });
   };
   EXPECT_GT(count({false, false, true}, true), 0);
-  EXPECT_EQ(count({false, false, true}, false), 0);
+  EXPECT_EQ(count({false, false, true}, false), 0); // numbers are strict
   EXPECT_EQ(count({false, false, false}, true), 0); // transformed weights are packed
-}
-
-TEST(Candidates, OfferThreadsAsMuchAsTheHeuristic) {
-  Context ctx;
-  const auto chunks = [](Ref func) {
-    for (Ref axis : kernel_axes(func))
-      if (axis->s(Attr::Axis) == "thread") return axis->src[0]->lo;
-    return int64_t{1};
-  };
-  const Ref func = convolution(ctx);
-  const std::vector<bool> constant = {false, false, true};
-  const std::vector<Candidate> all = candidates(func, wide_target(), constant, {.most = 64});
-  const auto of = [&](const Candidate& c) {
-    return chunks(optimize_kernel(with_opts(func, c.opts), wide_target(), constant).func);
-  };
-  for (const Candidate& c : all) EXPECT_GE(of(c), std::min<int64_t>(of(all[0]), 16)) << c.opts;
 }
 
 TEST(Candidates, FoundOptsMustApplyAndPackOnlyWeights) {
