@@ -35,6 +35,7 @@ import statistics
 import sys
 import tempfile
 import time
+from unittest import mock
 
 import numpy as np
 
@@ -258,8 +259,8 @@ def main():
     print(f"{'model':<20} thr {'peer':<9}{'peer ms':>18}{'tgc ms':>20}{'ratio':>8}{'of medians':>11}  agree {'err':>8}"
           f"{'run MB':>8}{'tgc s':>7}{'tgc MB':>8}{'bundle MB':>10}")
     for model in models:
-        with tempfile.TemporaryDirectory() as folder:
-            os.environ["XDG_CACHE_HOME"] = folder  # nothing was compiled before
+        with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, XDG_CACHE_HOME=folder):
+            # a cache of its own: nothing was compiled before
             rows += compare_model(arguments, model, job | {"folder": folder, "bundle": folder + "/m.bundle"},
                                   [n for n in threads if n <= len(cpus)])
     for line in report.summary(rows):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The public API on models and contexts, and the run: of all steps at once (steps.c), or of one after the other where
- * something is to be done between them. All memory of a context is
- * one block for its tables, one arena and one block for tensors; a run touches the allocator only when shapes grew. */
+ * something is to be done between them. All memory of a context is one block for its tables, one arena and one block
+ * for tensors; a run touches the allocator only when shapes grew. */
 #include "runtime/internal.h"
 
 enum { MAX_THREADS = 1024, DEFAULT_THREADS = 64 };

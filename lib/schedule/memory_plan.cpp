@@ -2,8 +2,9 @@
 // Buffers to places in the arena. A buffer lives from the call that writes it to the last that reads it; two that live
 // at the same time must not overlap. Buffers of known size are packed at fixed offsets into one slot: in order of bytes
 // times lifetime, largest first, each goes into the smallest gap that it fits in between those placed before, or on
-// top. What is large and lives long is placed while all is empty, the rest fills the gaps; on convolution networks and
-// transformers this comes within a few per cent of the most that lives at once. A buffer of symbolic size shares a slot
+// top. What is large and lives long is placed while all is empty, the rest fills the gaps. That is the most that lives
+// at once on transformers and on plain chains of convolutions, 11 to 28 per cent more on networks with shortcuts and
+// concatenations, and half as much again on chains of growing concatenations. A buffer of symbolic size shares a slot
 // of its own kind, which at run time is as large as its largest: in the same order it takes the first slot that is free
 // for its whole life. Not here: reordering of calls to lower the peak, and outputs in place of inputs. The order is
 // after Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference (2020), greedy by size.
