@@ -42,7 +42,7 @@ struct Availability {
 /// with bufs[slot] per Param, vars[i] the value of the i-th name of `vars`, and scratch 64-byte aligned with at least
 /// scratch_bytes(func) bytes. Distinct bufs do not overlap, except that a store may overwrite what the same iteration
 /// loaded from the same index. The value of every float expression is the one that `eval` computes, bit for bit (NaN
-/// payloads excepted); a Reduce over dims folds them in the order given at `lane_reduce_is_tree`.
+/// payloads excepted); a Reduce over dims folds them in the order given at `reduce_is_tree`.
 struct Renderer {
   const char* device; ///< "cpu"
   const char* name;   ///< "llvm"
@@ -80,8 +80,8 @@ std::vector<TargetRow> list_targets();
 Ref scratch_bytes(Ref func);
 
 /// The order of a Reduce over the dims of a shaped value, on which eval and all renderers agree. Leading dims
-/// (registers) fold first, in row-major order from index 0. Then the last dim (lanes), when it is reduced: for a power
-/// of two, as a tree, v = op(v[0 : n/2], v[n/2 : n]) until one lane is left; else in order from lane 0.
-constexpr bool lane_reduce_is_tree(int64_t lanes) { return lanes > 0 && (lanes & (lanes - 1)) == 0; }
+/// (registers) fold first, row-major; then the last dim (lanes), when it is reduced. Of n values each fold is, for a
+/// power of two, a tree, v = op(v[0 : n/2], v[n/2 : n]) until one is left; else in order from the first.
+constexpr bool reduce_is_tree(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 
 } // namespace tgc

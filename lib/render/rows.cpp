@@ -84,6 +84,7 @@ private:
   Shaped compute_leaf(Ref x);
   Shaped compute_elementwise(Ref x);
   Shaped compute_reduce(Ref x);
+  RowId reduce_rows(Ref x, Ops op, std::vector<RowId> rows);
   RowId reduce_lanes(Ref x, Ops op, RowId v);
   RowId combine(Ref x, Ops op, std::initializer_list<RowId> args);
   RowId one_elementwise(Ref x, std::span<const RowId> args);
@@ -377,9 +378,19 @@ RowId RowLowering::combine(Ref x, Ops op, std::initializer_list<RowId> args) {
   return id;
 }
 
+RowId RowLowering::reduce_rows(Ref x, Ops op, std::vector<RowId> rows) {
+  if (reduce_is_tree(static_cast<int64_t>(rows.size()))) {
+    for (size_t half = rows.size() / 2; half > 0; half /= 2)
+      for (size_t i = 0; i < half; ++i) rows[i] = combine(x, op, {rows[i], rows[half + i]});
+    return rows[0];
+  }
+  for (size_t i = 1; i < rows.size(); ++i) rows[0] = combine(x, op, {rows[0], rows[i]});
+  return rows[0];
+}
+
 RowId RowLowering::reduce_lanes(Ref x, Ops op, RowId v) {
   int n = builder_.lanes(v);
-  if (lane_reduce_is_tree(n)) {
+  if (reduce_is_tree(n)) {
     while (n > 1) {
       n /= 2;
       RowInst half{.kind = RowKind::Slice, .dtype = x->dtype, .lanes = n, .imm = 0, .args = {v}};
@@ -406,13 +417,14 @@ Shaped RowLowering::compute_reduce(Ref x) {
     kept[static_cast<size_t>(axis)] = 1;
     over_lanes |= static_cast<size_t>(axis) + 1 == rank;
   }
-  std::vector<RowId> rows(static_cast<size_t>(rows_of(kept)), -1);
-  for (size_t row = 0; row < source.rows.size(); ++row) {
-    RowId& into = rows[static_cast<size_t>(source_row(kept, source.dims, static_cast<int64_t>(row)))];
-    into = into < 0 ? source.rows[row] : combine(x, op, {into, source.rows[row]});
+  std::vector<std::vector<RowId>> terms(static_cast<size_t>(rows_of(kept)));
+  for (size_t row = 0; row < source.rows.size(); ++row)
+    terms[static_cast<size_t>(source_row(kept, source.dims, static_cast<int64_t>(row)))].push_back(source.rows[row]);
+  std::vector<RowId> rows;
+  for (std::vector<RowId>& own : terms) {
+    const RowId row = reduce_rows(x, op, std::move(own));
+    rows.push_back(over_lanes ? reduce_lanes(x, op, row) : row);
   }
-  if (over_lanes)
-    for (RowId& row : rows) row = reduce_lanes(x, op, row);
   Shaped value{dims_of(x), std::move(rows)};
   if (lanes_of(value.dims) != (over_lanes ? 1 : lanes_of(kept))) {
     // The lane dim was dropped: rows of the dim before it become lanes.

@@ -7,7 +7,6 @@
 #include "schedule/candidates.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "schedule/estimate.h"
 #include "schedule/nests.h"
@@ -26,9 +25,9 @@ constexpr int64_t kRows[] = {1, 2, 4, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28};
 constexpr int64_t kVectors[] = {1, 2, 3, 4};
 constexpr int64_t kUnrolled[] = {1, 4, 64};
 
-using How = std::pair<std::optional<Opt>, Wishes>;
+using How = std::pair<std::vector<Opt>, Wishes>;
 
-bool is_winograd(const std::optional<Opt>& open) { return open && open->kind == Opt::Kind::Winograd; }
+bool is_winograd(const std::vector<Opt>& open) { return !open.empty() && open.back().kind == Opt::Kind::Winograd; }
 
 class Generator {
 public:
@@ -96,38 +95,44 @@ private:
   /// Other ways to open nests, or none, with the tiles that the heuristic gives them.
   void vary_openings() {
     const Wishes judged{.reorder = limits_.reorder};
-    if (own_ && own_->kind == Opt::Kind::Nest) { // a kernel that is made for nests has no other form
-      if (!own_->args.empty())
-        for (const int64_t rows : {8, 14, 16, 24, 32, 48, 64})
-          add({Opt{Opt::Kind::Nest, {own_->args[0], rows}}, judged});
+    if (!own_.empty() && own_.back().kind == Opt::Kind::Nest) { // a kernel that is made for nests has no other form
+      How how{own_, judged};
+      std::vector<int64_t>& args = how.first.back().args;
+      if (!args.empty())
+        for (const int64_t rows : {8, 14, 16, 24, 32, 48, 64}) {
+          args = {args[0], rows};
+          add(how);
+          args.push_back(1); // rows innermost
+          add(how);
+        }
       return;
     }
-    if (own_) add({std::nullopt, judged});
+    if (!own_.empty()) add({{}, judged});
     if (!limits_.reorder) return;
     for (const int64_t parts : {1, 2, 4})
-      for (const int64_t rows : {14, 16, 24, 28, 32, 56}) add({Opt{Opt::Kind::Winograd, {rows, parts}}, judged});
+      for (const int64_t rows : {14, 16, 24, 28, 32, 56}) add({{Opt{Opt::Kind::Winograd, {rows, parts}}}, judged});
   }
 
   /// Tiles and lane axes: of the heuristic's way, of one nest, and of the best other ways.
   void vary_tiles() {
-    std::vector<std::optional<Opt>> opens = {own_};
+    std::vector<std::vector<Opt>> opens = {own_};
     for (const Found& f : found_)
       if (std::find(opens.begin(), opens.end(), f.how.first) == opens.end() &&
-          (opens.size() <= kOpenings || !f.how.first))
+          (opens.size() <= kOpenings || f.how.first.empty()))
         opens.push_back(f.how.first);
-    for (const std::optional<Opt>& open : opens) vary_tile(open);
+    for (const std::vector<Opt>& open : opens) vary_tile(open);
   }
 
-  void vary_tile(const std::optional<Opt>& open) {
+  void vary_tile(const std::vector<Opt>& open) {
     Wishes wishes{.reorder = limits_.reorder};
     for (const int64_t vectors : kVectors)
       for (const int64_t rows : kRows) {
         if (rows * vectors + vectors + 1 > target_.vector_registers || (rows * vectors < 4 && rows > 1)) continue;
-        if (open && (rows < 6 || rows > 14 || vectors > 2)) continue; // of nests, the products matter
+        if (!open.empty() && (rows < 6 || rows > 14 || vectors > 2)) continue; // of nests, the products matter
         wishes.rows = rows, wishes.vectors = vectors;
         add({open, wishes});
       }
-    if (open) return;
+    if (!open.empty()) return;
     wishes = {.reorder = limits_.reorder};
     for (wishes.lane = 0; wishes.lane < kMaxLaneAxes; ++wishes.lane) add({open, wishes});
   }
@@ -151,7 +156,7 @@ private:
   const TargetInfo& target_;
   const std::vector<bool>& constant_;
   CandidateLimits limits_;
-  std::optional<Opt> own_;
+  std::vector<Opt> own_;
   std::vector<Found> found_;
   int64_t chunks_ = 1; ///< that a list must offer: it is timed on one thread, but may run on many
 };

@@ -14,93 +14,42 @@
 
 #include "rewrite/lower/expand.h"
 #include "schedule/movement.h"
+#include "schedule/opt_trial.h"
+#include "schedule/threads.h"
 #include "schedule/tile.h"
 #include "uop/diag.h"
 
 namespace tgc {
 namespace {
 
-constexpr int64_t kMaxRows = 16;         // register rows of a tile
-constexpr int64_t kFarRows = 8;          // the same where each row is a stream from far memory: prefetchers follow few
-constexpr int64_t kMaxUnrolled = 16;     // reduction steps repeated in the code
-constexpr double kVectorLoad = 0.1;      // cost of a contiguous load beside a multiply-add that reuses it
-constexpr double kGatedBroadcast = 0.3;  // the same of a scalar load that may be off
-constexpr double kStagedElement = 1.5;   // the same of copying an element to scratch
-constexpr int64_t kMinChunks = 4;        // chunks that the outermost loop must offer, else a wider one goes there
-constexpr int64_t kRowBlocks = 4;        // blocks of rows, at most, that threads divide: few, to keep the loops inside
-constexpr int64_t kChunks = 32;          // chunks that are enough: of 2 to 8 threads, none waits long for the last one
-constexpr double kThreadWork = 8 * 1024; // operations below which no number of threads helps
+constexpr int64_t kMaxRows = 16;        // register rows of a tile
+constexpr int64_t kFarRows = 8;         // the same where each row is a stream from far memory: prefetchers follow few
+constexpr int64_t kMaxUnrolled = 16;    // reduction steps repeated in the code
+constexpr double kVectorLoad = 0.1;     // cost of a contiguous load beside a multiply-add that reuses it
+constexpr double kGatedBroadcast = 0.3; // the same of a scalar load that may be off
+constexpr double kStagedElement = 1.5;  // the same of copying an element to scratch
 
-int64_t extent(Ref axis) { return dim_int(axis->src[0]).value_or(0); } // 0: symbolic
-double upper(Ref axis) { return static_cast<double>(std::max<int64_t>(axis->src[0]->hi, 1)); }
-
-class Heuristic {
+class Heuristic : OptTrial {
 public:
   Heuristic(Ref func, const TargetInfo& target, const std::vector<bool>& constant, const Wishes& wishes)
-      : target_(target), constant_(constant), wishes_(wishes), k_{func, {}} {}
+      : OptTrial(OptKernel{func, {}}), target_(target), constant_(constant), wishes_(wishes) {}
 
   Chosen run() {
     run_nest();
     pack();
-    thread();
-    return {k_, opts_};
+    return divide_among_threads({k_, opts_}, target_);
   }
   /// What a nest gets: its operands are not packed, since other nests may read them too.
   Chosen run_nest() {
-    look();
     while (split_at_division()) {
     }
     merge_axes();
-    look();
     if (target_.has_vectors) vectorize();
     unroll();
     return {k_, opts_};
   }
-  /// What nests get once they are joined.
-  Chosen run_joined() {
-    look();
-    thread();
-    return {k_, opts_};
-  }
 
 private:
-  bool attempt(Opt::Kind kind, std::vector<int64_t> args) {
-    OptKernel trial = k_;
-    try {
-      apply_opt(trial, Opt{kind, args});
-    } catch (const CompileError&) {
-      return false;
-    }
-    k_ = std::move(trial);
-    opts_.push_back(Opt{kind, std::move(args)});
-    look();
-    return true;
-  }
-
-  /// Re-reads the kernel: its axes, which of them are output axes, its accesses and the contraction.
-  void look() {
-    axes_ = kernel_axes(k_.func);
-    loads_.clear();
-    stores_.clear();
-    closed_.clear();
-    contraction_ = Ref();
-    for (Ref node : toposort(k_.func)) {
-      if (node->is(Ops::Load)) loads_.push_back(node);
-      if (node->is(Ops::Store)) stores_.push_back(node);
-      if (!node->is(Ops::Reduce) && !node->is(Ops::End)) continue;
-      for (Ref r : node->src.subspan(1)) closed_.push_back(r);
-      if (node->is(Ops::Reduce) && node->s(Attr::Kind) == "add" && is_product(node->src[0])) contraction_ = node;
-    }
-  }
-
-  static bool is_product(Ref value) {
-    while (value->is(Ops::Cast) || value->is(Ops::Where)) value = value->src[value->is(Ops::Where) ? 1 : 0];
-    return value->is(Ops::Mul);
-  }
-  bool is_output(Ref axis) const { return std::find(closed_.begin(), closed_.end(), axis) == closed_.end(); }
-  bool is_plain(Ref axis) const { return axis->s(Attr::Axis) == "loop" || axis->s(Attr::Axis) == "reduce"; }
-  int64_t position(Ref axis) const { return std::find(axes_.begin(), axes_.end(), axis) - axes_.begin(); }
-
   /// A loop whose step is taken apart by a division (a flattened picture in another order of dims) becomes two that are
   /// not; the smallest divisor first.
   bool split_at_division() {
@@ -131,7 +80,6 @@ private:
   }
 
   bool unit_stride(Ref access, Ref axis) const { return coefficient(access->src[1], axis) == 1; }
-
   /// The lane axis: of a contraction, the output axis that costs least; else the one along which the root store is
   /// contiguous, unless every load would become a gather and some reduction is contiguous instead.
   Ref lane_axis() const {
@@ -213,13 +161,26 @@ private:
       const std::vector<Ref> axes = axes_; // attempts re-read axes_
       for (Ref axis : axes) {
         bool contiguous = std::any_of(loads_.begin(), loads_.end(), [&](Ref l) { return unit_stride(l, axis); });
-        if (is_output(axis) || !is_plain(axis) || !contiguous || !may_reorder(axis)) continue;
-        if (split_lane(axis, reduction_lanes(axis))) {
+        if (is_output(axis) || !is_plain(axis) || !may_reorder(axis)) continue;
+        if (contiguous ? split_lane(axis, reduction_lanes(axis)) : split_rows(axis)) {
           again = true;
           break;
         }
       }
     }
+  }
+  /// A sum over staged rows that are lanes gets as many sums in registers as it would have lanes if they were not: they
+  /// fold alike.
+  bool split_rows(Ref axis) {
+    bool is_staged = false, is_split = false;
+    for (Ref l : loads_)
+      is_staged |= l->src[0]->is(Ops::Buffer) && l->src[0]->s(Attr::Space) == "tile" && depends(l->src[1], axis);
+    if (!is_staged || contraction_ || axis->s(Attr::Axis) != "reduce") return false;
+    for (Ref node : toposort(k_.func))
+      if (node->is(Ops::Reduce) && std::find(node->src.begin() + 1, node->src.end(), axis) != node->src.end())
+        for (Ref r : node->src.subspan(1)) is_split |= r->s(Attr::Axis) == "upcast";
+    const int64_t sums = reduction_lanes(axis);
+    return !is_split && split_off(axis, extent(axis) == sums ? 0 : sums, Opt::Kind::Upcast);
   }
   /// Lanes along a reduction change the order of its terms.
   bool may_reorder(Ref axis) const {
@@ -241,13 +202,15 @@ private:
 
   /// Makes `axis`, or its inner part of `lanes`, the lanes.
   bool split_lane(Ref axis, int64_t lanes) {
-    OptKernel saved = k_;
-    size_t count = opts_.size();
-    int64_t at = position(axis);
-    bool whole = extent(axis) == lanes || (is_output(axis) && extent(axis) > 0 && extent(axis) < lanes);
-    bool ok = whole ? attempt(Opt::Kind::Lane, {at})
-                    : attempt(Opt::Kind::Split, {at, lanes}) && attempt(Opt::Kind::Lane, {at + 1});
-    if (ok) return true;
+    const bool whole = extent(axis) == lanes || (is_output(axis) && extent(axis) > 0 && extent(axis) < lanes);
+    return split_off(axis, whole ? 0 : lanes, Opt::Kind::Lane);
+  }
+  /// Makes the inner `n` of `axis`, or all of it if 0, lanes or registers.
+  bool split_off(Ref axis, int64_t n, Opt::Kind kind) {
+    const OptKernel saved = k_;
+    const size_t count = opts_.size();
+    const int64_t at = position(axis);
+    if (n == 0 ? attempt(kind, {at}) : attempt(Opt::Kind::Split, {at, n}) && attempt(kind, {at + 1})) return true;
     k_ = saved;
     opts_.resize(count);
     look();
@@ -298,16 +261,15 @@ private:
     int64_t panel = -1;
     std::vector<int64_t> order, lanes;
     for (size_t i = 0; i < axes_.size(); ++i)
-      if (slot_depends(slot, axes_[i]) && is_output(axes_[i]) && axes_[i]->s(Attr::Axis) == "loop")
+      if (slot_depends(slot, axes_[i]) && (is_loop(axes_[i]) || axes_[i]->s(Attr::Axis) == "block"))
         panel = static_cast<int64_t>(i);
     for (int64_t i = panel + 1; i < static_cast<int64_t>(axes_.size()); ++i) {
       const Ref axis = axes_[static_cast<size_t>(i)];
       if (slot_depends(slot, axis)) (axis->s(Attr::Axis) == "lane" ? lanes : order).push_back(i);
     }
-    std::vector<int64_t> args = {slot, panel};
-    args.insert(args.end(), order.begin(), order.end());
-    args.insert(args.end(), lanes.begin(), lanes.end());
-    return panel < 0 || attempt(Opt::Kind::Stage, args);
+    order.insert(order.begin(), {slot, panel});
+    order.insert(order.end(), lanes.begin(), lanes.end());
+    return panel < 0 || attempt(Opt::Kind::Stage, order);
   }
 
   /// The register tile of a contraction: `rows` x `vectors` accumulators.
@@ -399,13 +361,6 @@ private:
     return std::count_if(axes_.begin(), axes_.end(), [](Ref a) { return a->s(Attr::Axis) == "block"; });
   }
 
-  void move_outermost(int64_t at) {
-    std::vector<int64_t> order = {at};
-    for (int64_t i = 0; i < static_cast<int64_t>(axes_.size()); ++i)
-      if (i != at) order.push_back(i);
-    attempt(Opt::Kind::Reorder, order);
-  }
-
   /// Repeats short reductions in the code, and a few steps of a long one.
   void unroll() {
     int64_t budget = wishes_.unrolled > 0 ? wishes_.unrolled : kMaxUnrolled;
@@ -462,120 +417,10 @@ private:
     });
   }
 
-  /// Divides the kernel among threads, if that costs little along what lies outermost in the result's memory: then a
-  /// thread mostly reads what it wrote itself in the kernel before, and does not fetch it from another's cache.
-  void thread() {
-    if (work() < kThreadWork || output_loops().empty()) return;
-    if (closed_.empty())
-      follow_memory();
-    else
-      put_rows_outermost();
-    collapse_short();
-    Ref widest = output_loops()[0]; // a batch may be 1 at run time: count on lower bounds
-    for (Ref axis : output_loops())
-      if (axis->src[0]->lo > std::max<int64_t>(1, widest->src[0]->lo)) widest = axis;
-    if (output_loops()[0]->src[0]->lo < kMinChunks && may_stand_inside(widest)) {
-      move_outermost(position(widest));
-      collapse_short();
-    }
-    attempt(Opt::Kind::Thread, {position(output_loops()[0])});
-  }
-
-  /// Joins the outermost loop with the next ones until there are chunks enough.
-  void collapse_short() {
-    for (std::vector<Ref> loops = output_loops(); loops.size() > 1 && loops[0]->src[0]->lo < kChunks;) {
-      const int64_t at = position(loops[0]), next = position(loops[1]);
-      const auto is_sum = [&](Ref axis) { return axis->s(Attr::Axis) == "reduce"; };
-      if (!may_stand_inside(loops[1]) || std::any_of(axes_.begin() + at, axes_.begin() + next, is_sum)) return;
-      std::vector<int64_t> order; // lanes and registers between them move behind
-      for (int64_t i = 0; i < static_cast<int64_t>(axes_.size()); ++i) {
-        if (i != next) order.push_back(i);
-        if (i == at) order.push_back(next);
-      }
-      if (next > at + 1 && !attempt(Opt::Kind::Reorder, order)) return;
-      if (!attempt(Opt::Kind::Collapse, {at})) return;
-      loops = output_loops();
-    }
-  }
-
-  double work() const {
-    double outer = 1, inner = 0;
-    for (Ref axis : axes_)
-      if (is_output(axis)) outer *= upper(axis);
-    for (Ref node : toposort(k_.func)) {
-      if (!node->is(Ops::Reduce) && !node->is(Ops::End)) continue;
-      double trips = 1;
-      for (Ref r : node->src.subspan(1)) trips *= upper(r);
-      inner += trips;
-    }
-    return outer * std::max(inner, 1.0);
-  }
-
-  bool is_loop(Ref axis) const { return is_output(axis) && axis->s(Attr::Axis) == "loop"; }
-  /// By nesting.
-  std::vector<Ref> output_loops() const {
-    std::vector<Ref> loops;
-    std::copy_if(axes_.begin(), axes_.end(), std::back_inserter(loops), [&](Ref axis) { return is_loop(axis); });
-    return loops;
-  }
-  /// Elements of the result between two steps of `axis`; 0 if unknown.
-  int64_t stride(Ref axis) const { return coefficient(k_.func->src[0]->src[0]->src[1], axis).value_or(0); }
-
-  /// Nests the loops as the result lies in memory.
-  void follow_memory() {
-    std::vector<Ref> loops = output_loops();
-    for (Ref axis : loops)
-      if (stride(axis) == 0 || !may_stand_inside(axis)) return;
-    std::stable_sort(loops.begin(), loops.end(), [&](Ref a, Ref b) { return stride(a) > stride(b); });
-    std::vector<int64_t> order;
-    for (Ref axis : loops) order.push_back(position(axis));
-    for (Ref axis : axes_)
-      if (!is_loop(axis)) order.push_back(position(axis));
-    if (!std::is_sorted(order.begin(), order.end())) attempt(Opt::Kind::Reorder, order);
-  }
-
-  /// Puts blocks of the longest step in memory outermost, unless each thread would then read much that all read.
-  void put_rows_outermost() {
-    const Ref first = output_loops()[0];
-    Ref rows = first;
-    for (Ref axis : output_loops())
-      if (extent(axis) >= kMinChunks && stride(axis) > stride(rows) && may_stand_inside(axis)) rows = axis;
-    const double affordable = std::max(shared_bytes(first), static_cast<double>(target_.l2_bytes) / 4);
-    if (rows == first || shared_bytes(rows) > affordable) return;
-    const int64_t at = position(rows);
-    int64_t blocks = kRowBlocks;
-    while (extent(rows) % blocks != 0) --blocks;
-    if (blocks > 1 && attempt(Opt::Kind::Split, {at, extent(rows) / blocks})) move_outermost(at);
-  }
-  /// What every thread reads if the threads divide `axis`.
-  double shared_bytes(Ref axis) const {
-    double bytes = 0;
-    for (Ref load : loads_)
-      if (load->src[0]->is(Ops::Param) && !depends(load->src[1], axis))
-        bytes += static_cast<double>(load->src[0]->shape[0]->hi) * byte_size(load->dtype);
-    return bytes;
-  }
-
-  /// Whether all that is summed, staged or slow to compute depends on `axis`, so that nothing is done again when other
-  /// output loops run inside of it.
-  bool may_stand_inside(Ref axis) const {
-    const std::vector<Ref> nodes = toposort(k_.func);
-    return std::all_of(nodes.begin(), nodes.end(), [&](Ref node) {
-      const bool is_slow = node->is(Ops::Reduce) || node->is(Ops::After) || node->is(Ops::Exp) || node->is(Ops::Log) ||
-                           node->is(Ops::Tanh) || node->is(Ops::Erf) || node->is(Ops::Sin) || node->is(Ops::Cos) ||
-                           node->is(Ops::Pow) || node->is(Ops::Sqrt) || (node->is(Ops::Div) && is_float(node->dtype));
-      return !is_slow || depends(node, axis);
-    });
-  }
-
   const TargetInfo& target_;
   const std::vector<bool>& constant_;
   Wishes wishes_;
   bool may_stage_ = true;
-  OptKernel k_;
-  std::vector<Opt> opts_;
-  std::vector<Ref> axes_, loads_, stores_, closed_;
-  Ref contraction_;
 };
 
 } // namespace
@@ -589,7 +434,7 @@ Chosen choose_nest_opts(Ref nest, const TargetInfo& target, const Wishes& wishes
 }
 
 Chosen choose_joint_opts(Ref func, const TargetInfo& target) {
-  return Heuristic(func, target, {}, {.reorder = false}).run_joined();
+  return divide_among_threads({OptKernel{func, {}}, {}}, target);
 }
 
 } // namespace tgc

@@ -4,8 +4,9 @@
 // Idea: cut the row axis into blocks and let every nest (the scores, the softmax, the result) walk the rows of a block
 // by itself, scores and probabilities in scratch with a row each. Then each nest is a kernel like any other, to be
 // tiled by the same opts, over loops that all of them share; with its opts it is put back. A row past the last one
-// repeats the last: its loads stay in range and its result is not stored. Not handled: nests that share some rows only,
-// cutting the columns too (online softmax), whose sums depend on the cut.
+// repeats the last: its loads stay in range and its result is not stored. Where a block fills vectors, its rows lie
+// innermost in scratch: then they are the lanes of all nests but the last, no store is scattered and no lane folded.
+// Not handled: nests that share some rows only, cutting the columns too (online softmax), whose sums depend on the cut.
 #include "schedule/nests.h"
 
 #include <algorithm>
@@ -19,6 +20,7 @@ namespace tgc {
 namespace {
 
 constexpr int64_t kRows = 32, kMinRows = 16, kMaxRows = 64; // of a block: wanted, and tried to avoid repeats
+constexpr int64_t kLanes = 16;                              // rows innermost come in multiples of so many
 
 Ref storage_of(Ref x) {
   while (x->is(Ops::After)) x = x->src[0];
@@ -56,7 +58,8 @@ struct Structure {
   Ref root;                  ///< the store of the result
 };
 
-std::optional<Structure> structure_of(Ref func) {
+/// lanes: all that is staged is a tile, so that nothing is left in one whose own rows could not be lanes.
+std::optional<Structure> structure_of(Ref func, bool lanes) {
   Structure s;
   s.root = func->src[0]->src[0];
   if (func->src[0]->src.size() != 1 || !s.root->is(Ops::Store)) return {};
@@ -74,7 +77,8 @@ std::optional<Structure> structure_of(Ref func) {
     const std::vector<Ref> own = own_nodes(effect_of(node)->src[2]);
     const bool multiplies = std::any_of(own.begin(), own.end(), is_product);
     any |= multiplies;
-    if (multiplies || std::find(factors.begin(), factors.end(), node) != factors.end()) s.tiles.push_back(node);
+    if (lanes || multiplies || std::find(factors.begin(), factors.end(), node) != factors.end())
+      s.tiles.push_back(node);
   }
   if (!any) return {};
   for (Ref tile : s.tiles) // a tile inside another one's loops is none: its place is there, not beside it
@@ -85,6 +89,30 @@ std::optional<Structure> structure_of(Ref func) {
         std::any_of(s.tiles.begin(), s.tiles.end(), [&](Ref t) { return depends(t->src[1], axis); }))
       s.shared.push_back(axis);
   return s;
+}
+
+/// `func` with each sum over what is staged that its result reads once per row staged too.
+Ref with_staged_sums(Ref func, const Structure& s) {
+  Context& ctx = *func->ctx;
+  int64_t slots = 0;
+  for (Ref node : toposort(func))
+    if (node->is(Ops::Buffer)) slots = std::max(slots, node->i(Attr::Slot) + 1);
+  std::vector<std::pair<Ref, Ref>> staged;
+  for (Ref node : own_nodes(s.root->src[2])) {
+    const auto is_shared = [&](Ref r) { return std::find(s.shared.begin(), s.shared.end(), r) != s.shared.end(); };
+    if (!node->is(Ops::Reduce) || is_product(node) || !std::all_of(node->ranges.begin(), node->ranges.end(), is_shared))
+      continue;
+    Ref buffer = ctx.make(Ops::Buffer, node->dtype, {ctx.index(1)},
+                          {{Attr::Slot, slots++}, {Attr::Space, std::string("scratch")}});
+    Ref store = ctx.make(Ops::Store, DType::Void, {buffer, ctx.index(0), node});
+    Ref after = ctx.make(Ops::After, DType::Void, {buffer, ctx.make(Ops::End, DType::Void, {store})});
+    staged.emplace_back(node, ctx.make(Ops::Load, node->dtype, {after, ctx.index(0)}));
+  }
+  if (staged.empty()) return func;
+  std::vector<Ref> src(s.root->src.begin(), s.root->src.end());
+  src[2] = substitute(src[2], staged);
+  Ref root = ctx.with_src(s.root, src);
+  return with_body(func, ctx.make(Ops::Sink, DType::Void, {root}));
 }
 
 /// Whether a factor of a product is the same for all rows of `axis`.
@@ -103,28 +131,22 @@ int64_t rows_for(int64_t n) {
   if (n <= kMinRows) return n;
   int64_t best = kRows;
   const auto computed = [n](int64_t rows) { return (n + rows - 1) / rows * rows; };
-  const auto tiles_well = [](int64_t rows) {
-    for (int64_t d = 8; d <= 14; ++d)
-      if (rows % d == 0) return true;
-    return false;
-  };
-  for (int64_t rows = kMinRows; rows <= kMaxRows; ++rows)
-    if (tiles_well(rows) &&
-        std::pair(computed(rows), std::abs(rows - kRows)) < std::pair(computed(best), std::abs(best - kRows)))
+  for (int64_t rows = kLanes; rows <= kMaxRows; rows += kLanes)
+    if (std::pair(computed(rows), std::abs(rows - kRows)) < std::pair(computed(best), std::abs(best - kRows)))
       best = rows;
   return best;
 }
 
 class Blocks {
 public:
-  Blocks(Ref func, const Structure& structure, Ref row, int64_t rows)
-      : ctx_(*func->ctx), func_(func), s_(structure), row_(row), done_(ctx_.size()) {
+  Blocks(Ref func, const Structure& structure, Ref row, const NestRows& rows)
+      : ctx_(*func->ctx), func_(func), s_(structure), row_(row), lanes_(rows.lanes), done_(ctx_.size()) {
     const int64_t first = static_cast<int64_t>(kernel_axes(func).size());
     next_id_ = 2 * first;
     if (!row_) return;
     extent_ = row_->src[0];
-    rows_ = ctx_.index(rows);
-    Ref blocks = dim_floordiv(dim_add(extent_, ctx_.index(rows - 1)), rows_);
+    rows_ = ctx_.index(rows.rows);
+    Ref blocks = dim_floordiv(dim_add(extent_, ctx_.index(rows.rows - 1)), rows_);
     is_exact_ = dims_equal(dim_mul(blocks, rows_), extent_);
     block_ = is_const(blocks, 1) ? ctx_.index(0) : ctx_.range(blocks, next_id_++, "loop");
     local_ = ctx_.range(rows_, next_id_++, "loop");
@@ -151,9 +173,12 @@ private:
     if (node == s_.root) return root(node, src);
     if (node->is(Ops::After) && is_tile(node)) return tile(node, src);
     if (node->is(Ops::Load) && node->src[0]->is(Ops::After) && is_tile(node->src[0]) && has_rows(node->src[0]))
-      src[1] = local_ * node->src[0]->shape[0] + src[1];
+      src[1] = at(local_, src[1], node->src[0]->shape[0]);
     return ctx_.with_src(node, src);
   }
+
+  /// Where the element `index` of `size` of a row lies in a tile.
+  Ref at(Ref row, Ref index, Ref size) const { return lanes_ ? index * rows_ + row : row * size + index; }
 
   /// The nest of a tile, over its rows and the ranges it had.
   Ref tile(Ref node, const std::vector<Ref>& src) {
@@ -163,7 +188,7 @@ private:
     if (has_rows(node)) {
       Ref own = ctx_.range(rows_, next_id_++, "loop");
       const std::pair<Ref, Ref> to_own[] = {{local_, own}};
-      index = own * size + substitute(index, to_own);
+      index = at(own, substitute(index, to_own), size);
       value = substitute(value, to_own);
       size = dim_mul(size, rows_);
       closed.insert(closed.begin(), own);
@@ -208,7 +233,7 @@ private:
   Ref func_;
   const Structure& s_;
   Ref row_, extent_, rows_, block_, local_, true_row_, value_row_;
-  bool is_exact_ = true;
+  bool is_exact_ = true, lanes_;
   int64_t next_id_;
   std::vector<Ref> done_;
 };
@@ -260,7 +285,7 @@ Ref numbered(Ref func) {
 } // namespace
 
 std::optional<NestRows> choose_nest_rows(Ref func) {
-  const std::optional<Structure> s = structure_of(func);
+  const std::optional<Structure> s = structure_of(func, false);
   if (!s) return {};
   Ref best;
   for (Ref axis : s->shared)
@@ -268,11 +293,14 @@ std::optional<NestRows> choose_nest_rows(Ref func) {
   if (!best) return NestRows{};
   const int64_t rows = dim_int(best->src[0]) ? rows_for(best->src[0]->hi) : std::min(kRows, best->src[0]->hi);
   if (rows < 2) return NestRows{};
-  return NestRows{.axis = best->i(Attr::Id), .rows = rows};
+  const std::vector<Ref> result = own_nodes(s->root->src[2]); // a product reads rows one by one, wherever they lie
+  const bool lanes =
+      rows % kLanes == 0 && std::any_of(result.begin(), result.end(), is_product) && structure_of(func, true);
+  return NestRows{.axis = best->i(Attr::Id), .rows = rows, .lanes = lanes};
 }
 
 Ref with_nests(Ref func, const NestRows& rows) {
-  const std::optional<Structure> s = structure_of(func);
+  std::optional<Structure> s = structure_of(func, rows.lanes);
   if (!s) return {};
   Ref row;
   if (rows.axis) {
@@ -280,7 +308,11 @@ Ref with_nests(Ref func, const NestRows& rows) {
       if (axis->i(Attr::Id) == *rows.axis) row = axis;
     if (!row || rows.rows < 2 || rows.rows > kMaxRows) return {};
   }
-  return Blocks(func, *s, row, rows.rows).run();
+  if (rows.lanes) {
+    func = with_staged_sums(func, *s);
+    s = structure_of(func, true);
+  }
+  return Blocks(func, *s, row, rows).run();
 }
 
 std::vector<Ref> nests_of(Ref func) {

@@ -13,6 +13,7 @@
 #include "rewrite/lower/linearize.h"
 #include "rewrite/rewrite.h"
 #include "schedule/clamp_rows.h"
+#include "schedule/defer.h"
 #include "schedule/movement.h"
 #include "schedule/nests.h"
 #include "schedule/winograd.h"
@@ -27,10 +28,11 @@ struct OptName {
   int args; ///< exact number, or -1
 };
 constexpr OptName kOpts[] = {
-    {Opt::Kind::Split, "split", 2},      {Opt::Kind::Merge, "merge", 1},   {Opt::Kind::Collapse, "collapse", 1},
-    {Opt::Kind::Reorder, "reorder", -1}, {Opt::Kind::Thread, "thread", 1}, {Opt::Kind::Unroll, "unroll", 1},
-    {Opt::Kind::Upcast, "upcast", 1},    {Opt::Kind::Lane, "lane", 1},     {Opt::Kind::Pack, "pack", -1},
-    {Opt::Kind::Stage, "stage", -1},     {Opt::Kind::Nest, "nest", -1},    {Opt::Kind::Winograd, "winograd", 2},
+    {Opt::Kind::Split, "split", 2},       {Opt::Kind::Merge, "merge", 1},   {Opt::Kind::Collapse, "collapse", 1},
+    {Opt::Kind::Reorder, "reorder", -1},  {Opt::Kind::Thread, "thread", 1}, {Opt::Kind::Unroll, "unroll", 1},
+    {Opt::Kind::Upcast, "upcast", 1},     {Opt::Kind::Lane, "lane", 1},     {Opt::Kind::Pack, "pack", -1},
+    {Opt::Kind::Stage, "stage", -1},      {Opt::Kind::Defer, "defer", 0},   {Opt::Kind::Nest, "nest", -1},
+    {Opt::Kind::Winograd, "winograd", 2},
 };
 
 constexpr int64_t kMaxPackGrowth = 4; // packed elements for each old one: tails are padded, axes may read one twice
@@ -374,12 +376,19 @@ void apply_stage(OptKernel& k, const Opt& opt, const std::vector<Ref>& axes) {
 }
 
 void apply_nest(OptKernel& k, const Opt& opt) {
-  require(opt.args.empty() || opt.args.size() == 2, opt, "takes an axis and the rows of a block, or nothing");
+  require(opt.args.empty() || opt.args.size() == 2 || (opt.args.size() == 3 && opt.args[2] == 1), opt,
+          "takes an axis and the rows of a block (and 1: these are innermost), or nothing");
   NestRows rows;
-  if (!opt.args.empty()) rows = {.axis = opt.args[0], .rows = opt.args[1]};
+  if (!opt.args.empty()) rows = {.axis = opt.args[0], .rows = opt.args[1], .lanes = opt.args.size() > 2};
   Ref nested = with_nests(k.func, rows);
   require(static_cast<bool>(nested), opt, "the kernel stages no sum of products, or not along this axis");
   k.func = nested;
+}
+
+void apply_defer(OptKernel& k, const Opt& opt) {
+  Ref deferred = with_deferred_division(k.func);
+  require(static_cast<bool>(deferred), opt, "the kernel sums no products with quotients that add up to 1");
+  k.func = deferred;
 }
 
 } // namespace
@@ -418,8 +427,8 @@ std::vector<Opt> parse_opts(std::string_view text) {
     auto known = std::find_if(std::begin(kOpts), std::end(kOpts), [&](const OptName& o) { return words[0] == o.text; });
     if (known == std::end(kOpts))
       refuse(one,
-             "unknown; known are split, merge, collapse, reorder, thread, unroll, upcast, lane, pack, stage, nest, "
-             "winograd");
+             "unknown; known are split, merge, collapse, reorder, thread, unroll, upcast, lane, pack, stage, defer, "
+             "nest, winograd");
     Opt opt{known->kind, {}};
     for (size_t i = 1; i < words.size(); ++i) {
       int64_t value = 0;
@@ -455,6 +464,7 @@ void apply_opt(OptKernel& kernel, const Opt& opt) {
   case Opt::Kind::Reorder: return apply_reorder(kernel, opt, axes);
   case Opt::Kind::Pack: return apply_pack(kernel, opt, axes);
   case Opt::Kind::Stage: return apply_stage(kernel, opt, axes);
+  case Opt::Kind::Defer: return apply_defer(kernel, opt);
   case Opt::Kind::Nest: return apply_nest(kernel, opt);
   case Opt::Kind::Winograd:
     return require(apply_winograd(kernel, {.rows = opt.args[0], .parts = opt.args[1]}), opt,

@@ -16,8 +16,10 @@ namespace tgc {
 ///   thread A     axis A is divided among threads        unroll A   axis A is repeated in the code
 ///   upcast A     axis A becomes a register dim          lane A     axis A becomes the vector dim
 ///   stage S A P… what axes P read of param S is copied to scratch, in their order, inside axis A
-///   nest [A N]   blocks of N rows of axis A are walked by each nest of the kernel (schedule/nests.h); it comes first,
-///                then the opts of each nest and of the joined kernel, separated by |
+///   defer        a sum of products with quotients of one divisor is divided once (schedule/defer.h)
+///   nest [A N]   blocks of N rows of axis A are walked by each nest of the kernel (schedule/nests.h); then come the
+///                opts of each nest and of the joined kernel, separated by |. nest A N 1: with rows innermost in
+///                scratch
 ///   winograd R P the same for the three nests of a 3x3 convolution by blocks of R tiles and P parts of the channels
 ///   pack S P…    param S, a constant, is re-laid out at compile time in the order of axes P…
 struct Opt {
@@ -32,6 +34,7 @@ struct Opt {
     Lane,
     Pack,
     Stage,
+    Defer,
     Nest,
     Winograd
   };

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "schedule/defer.h"
 #include "schedule/heuristic.h"
 #include "schedule/nests.h"
 #include "schedule/winograd.h"
@@ -26,9 +27,9 @@ void apply_opts(OptKernel& kernel, std::string_view text) {
 }
 
 /// Opts for a kernel of several nests, chosen for each as for a kernel of its own.
-OptKernel optimize_nests(Ref func, const Opt& open, const TargetInfo& target, const Wishes& wishes) {
+OptKernel optimize_nests(Ref func, const std::vector<Opt>& open, const TargetInfo& target, const Wishes& wishes) {
   OptKernel kernel{func, {}};
-  apply_opt(kernel, open);
+  for (const Opt& opt : open) apply_opt(kernel, opt);
   std::string text = to_string(open);
   std::vector<Ref> nests = nests_of(kernel.func);
   for (Ref& part : nests) {
@@ -134,21 +135,29 @@ void require_weight(Ref call, int64_t slot) {
 
 } // namespace
 
-std::optional<Opt> choose_opening(Ref func, const std::vector<bool>& constant, bool reorder) {
-  if (const auto rows = choose_nest_rows(func)) {
-    Opt nest{Opt::Kind::Nest, {}};
+std::vector<Opt> choose_opening(Ref func, const std::vector<bool>& constant, bool reorder) {
+  if (choose_nest_rows(func)) {
+    std::vector<Opt> opts;
+    if (Ref deferred = reorder ? with_deferred_division(func) : Ref()) {
+      opts.push_back({Opt::Kind::Defer, {}});
+      func = deferred;
+    }
+    const auto rows = choose_nest_rows(func);
+    Opt& nest = opts.emplace_back(Opt{Opt::Kind::Nest, {}});
     if (rows->axis) nest.args = {*rows->axis, rows->rows};
-    return nest;
+    if (rows->lanes) nest.args.push_back(1);
+    return opts;
   }
   if (!reorder) return {};
   const auto blocks = choose_winograd(func, constant);
-  return blocks ? std::optional(Opt{Opt::Kind::Winograd, {blocks->rows, blocks->parts}}) : std::nullopt;
+  if (blocks) return {Opt{Opt::Kind::Winograd, {blocks->rows, blocks->parts}}};
+  return {};
 }
 
 OptKernel optimize_as(Ref func, const TargetInfo& target, const std::vector<bool>& constant,
-                      const std::pair<std::optional<Opt>, Wishes>& how) {
+                      const std::pair<std::vector<Opt>, Wishes>& how) {
   const auto& [open, wishes] = how;
-  if (open) return optimize_nests(func, *open, target, wishes);
+  if (!open.empty()) return optimize_nests(func, open, target, wishes);
   Chosen chosen = choose_opts(func, target, constant, wishes);
   chosen.kernel.func = with_opts(chosen.kernel.func, to_string(chosen.opts));
   return chosen.kernel;

@@ -19,13 +19,13 @@ namespace tgc {
 /// errors: CompileError E302 for an opt of the attribute that does not apply, naming the kernel.
 OptKernel optimize_kernel(Ref func, const TargetInfo& target, const std::vector<bool>& constant, bool reorder = true);
 
-/// The same for a kernel without opts whose nests are opened by `open` (none: it stays one nest), by the heuristic held
-/// to `wishes`. errors: CompileError E302 if `open` does not apply.
+/// The same for a kernel without opts whose nests are opened by the first of `how` (none: it stays one nest), by the
+/// heuristic held to the second. errors: CompileError E302 if these opts do not apply.
 OptKernel optimize_as(Ref func, const TargetInfo& target, const std::vector<bool>& constant,
-                      const std::pair<std::optional<Opt>, Wishes>& how);
+                      const std::pair<std::vector<Opt>, Wishes>& how);
 
-/// The opt that makes `func` a kernel of several nests, if that is expected to suit it.
-std::optional<Opt> choose_opening(Ref func, const std::vector<bool>& constant, bool reorder);
+/// The opts that make `func` a kernel of several nests, if that is expected to suit it.
+std::vector<Opt> choose_opening(Ref func, const std::vector<bool>& constant, bool reorder);
 
 /// Opts found earlier for a kernel, and where they stand ("tuned.txt:3"), for messages.
 struct FoundOpts {

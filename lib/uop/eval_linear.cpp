@@ -249,8 +249,9 @@ private:
     if (from.numel == 0) return;
     const size_t rank = from.shape.size();
     const int64_t lanes = rank == 0 ? 1 : from.shape.back();
-    // Leading dims: row after row into the row of the result that it belongs to.
-    std::vector<std::vector<Bits>> rows(static_cast<size_t>(from.numel / lanes));
+    // Leading dims: the rows that fold into each row of the result.
+    std::vector<std::vector<int64_t>> rows(static_cast<size_t>(to.numel));
+    int64_t results = 0;
     for (int64_t row = 0; row < from.numel / lanes; ++row) {
       int64_t rest = row, at = 0, step = 1;
       for (size_t dim = rank == 0 ? 0 : rank - 1; dim-- > 0; rest /= from.shape[dim]) {
@@ -258,28 +259,29 @@ private:
         at += rest % from.shape[dim] * step;
         step *= from.shape[dim];
       }
-      std::vector<Bits>& into = rows[static_cast<size_t>(at)];
-      for (int64_t lane = 0; lane < lanes; ++lane) {
-        const Bits x = load_bits(node->dtype, from.data + (row * lanes + lane) * size);
-        if (static_cast<int64_t>(into.size()) == lane)
-          into.push_back(x);
-        else
-          into[static_cast<size_t>(lane)] = fn(into[static_cast<size_t>(lane)], x, 0);
-      }
+      rows[static_cast<size_t>(at)].push_back(row);
+      results = std::max(results, at + 1);
     }
     const bool over_lanes = rank > 0 && reduced.back();
     std::byte* out = to.data;
-    for (std::vector<Bits>& row : rows) {
-      if (over_lanes && !row.empty()) row = {reduce_lanes(fn, row)};
-      for (const Bits x : row) {
+    for (int64_t at = 0; at < results; ++at) {
+      std::vector<Bits> folded;
+      for (int64_t lane = 0; lane < lanes; ++lane) {
+        std::vector<Bits> terms;
+        for (const int64_t row : rows[static_cast<size_t>(at)])
+          terms.push_back(load_bits(node->dtype, from.data + (row * lanes + lane) * size));
+        folded.push_back(fold(fn, std::move(terms)));
+      }
+      if (over_lanes) folded = {fold(fn, std::move(folded))};
+      for (const Bits x : folded) {
         store_bits(node->dtype, out, x);
         out += size;
       }
     }
   }
 
-  // The last dim: a tree of halves for a power of two, else from lane 0 on.
-  static Bits reduce_lanes(ScalarFn fn, std::vector<Bits> v) {
+  // A power of two values: a tree of halves; else in order.
+  static Bits fold(ScalarFn fn, std::vector<Bits> v) {
     const size_t n = v.size();
     if ((n & (n - 1)) != 0) {
       for (size_t i = 1; i < n; ++i) v[0] = fn(v[0], v[i], 0);

@@ -105,7 +105,7 @@ TEST(Candidates, ApplyAndKeepEveryBit) {
   const std::vector<Candidate> nests = check_candidates(
       attention.output(attention.attention(attention.param({3, 70, 8}), keys, values, attention.param({70, 24}))));
   EXPECT_GE(nests.size(), 6U);
-  for (const Candidate& c : nests) EXPECT_EQ(c.opts.substr(0, 5), "nest ") << c.opts;
+  for (const Candidate& c : nests) EXPECT_EQ(c.opts.substr(0, 12), "defer; nest ") << c.opts;
 }
 
 TEST(Candidates, AreTheSameInAnotherContext) {

@@ -165,8 +165,8 @@ TEST(Opts, NestsHaveListsOfTheirOwn) {
   Ref kernel = lower_stage(plan->src[0]->src[0]->src[0]);
   const Ref chosen = optimize_kernel(kernel, wide_target(), {}).func;
   const std::string opts = chosen->s(Attr::Opts);
-  EXPECT_EQ(opts.substr(0, 12), "nest 1 36 | ") << opts; // three register tiles of 12 rows, two blocks: two rows repeat
-  EXPECT_EQ(std::count(opts.begin(), opts.end(), '|'), 4) << opts;
+  EXPECT_EQ(opts.substr(0, 20), "defer; nest 1 16 1 |") << opts;   // five blocks: ten rows repeat
+  EXPECT_EQ(std::count(opts.begin(), opts.end(), '|'), 5) << opts; // scores, exponentials, their sums, result; all
   const auto given = [&](const std::string& text) {
     const Attrs attrs = {{Attr::Name, kernel->s(Attr::Name)}, {Attr::Opts, text}};
     return optimize_kernel(g.ctx.make(Ops::Func, DType::Void, kernel->src, attrs), wide_target(), {}).func;
@@ -181,7 +181,8 @@ TEST(Opts, NestsHaveListsOfTheirOwn) {
     return std::string("accepted");
   };
   EXPECT_EQ(refused("nest 1 36 | |"), "3 lists of opts for a kernel of 3 nests");
-  EXPECT_EQ(refused("nest 0 | | | |"), "opt \"nest 0\": takes an axis and the rows of a block, or nothing");
+  EXPECT_EQ(refused("nest 0 | | | |"),
+            "opt \"nest 0\": takes an axis and the rows of a block (and 1: these are innermost), or nothing");
   EXPECT_EQ(refused("nest 9 8 | | | |"),
             "opt \"nest 9 8\": the kernel stages no sum of products, or not along this axis");
   EXPECT_EQ(refused("nest 1 36 | reorder 1 0 2 3 4 | | |"),
@@ -207,7 +208,7 @@ TEST(Opts, ARefusalSaysWhy) {
             "error TGC-E302: opt \"lane 1\": a staged value depends on the axis and its scratch does not");
   EXPECT_EQ(refusal("tile 3"),
             "error TGC-E302: opt \"tile 3\": unknown; known are split, merge, collapse, reorder, thread, unroll, "
-            "upcast, lane, pack, stage, nest, winograd");
+            "upcast, lane, pack, stage, defer, nest, winograd");
 }
 
 } // namespace tgc
