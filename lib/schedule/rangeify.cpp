@@ -282,7 +282,7 @@ private:
   }
 
   Fusion decide(Ref node, const State& s) {
-    if (s.uses.size() > kMaxUses) return Fusion::Realize;
+    if (s.uses.size() > kMaxUses && !reads_[node->id].empty()) return Fusion::Realize;
     if (node->cls() == OpClass::Movement) return Fusion::Inline;
     FusionQuery q{.node = node,
                   .uses = static_cast<int64_t>(s.uses.size()),

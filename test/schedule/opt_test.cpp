@@ -191,6 +191,43 @@ TEST(Opts, NestsHaveListsOfTheirOwn) {
   EXPECT_EQ(refused("nest 1 36 | | | |"), "accepted");
 }
 
+/// Every Div of `func`, and whether its dividend is a sum.
+std::vector<bool> divisions_of_sums(Ref func) {
+  std::vector<bool> out;
+  for (Ref node : toposort(func))
+    if (node->is(Ops::Div)) out.push_back(node->src[0]->is(Ops::Reduce));
+  return out;
+}
+
+TEST(Opts, DeferDividesOncePerResult) {
+  Graph g;
+  Ref y = g.attention(g.param({3, 5, 8}), g.param({3, 24, 8}), g.param({3, 24, 8}), g.param({5, 24}));
+  Ref kernel = lower_stage(rangeify(g.output(y).done().root)->src[0]->src[0]->src[0]);
+  EXPECT_EQ(divisions_of_sums(kernel), std::vector<bool>{false});
+  OptKernel deferred{kernel, {}};
+  apply_opt(deferred, Opt{Opt::Kind::Defer, {}});
+  EXPECT_EQ(divisions_of_sums(deferred.func), std::vector<bool>{true});
+  EXPECT_THROW(apply_opt(deferred, Opt{Opt::Kind::Defer, {}}), CompileError); // nothing is left to defer
+}
+
+TEST(Opts, DeferIsForQuotientsThatAddUpToOne) {
+  Graph g;
+  Ref y = g.attention(g.param({3, 5, 8}), g.param({3, 24, 8}), g.param({3, 24, 8}), g.param({5, 24}));
+  Ref kernel = lower_stage(rangeify(g.output(y).done().root)->src[0]->src[0]->src[0]);
+  EXPECT_EQ(optimize_kernel(kernel, wide_target(), {}, true).func->s(Attr::Opts).substr(0, 6), "defer;");
+  EXPECT_EQ(optimize_kernel(kernel, wide_target(), {}, false).func->s(Attr::Opts).substr(0, 5), "nest ");
+  std::vector<std::pair<Ref, Ref>> other;
+  for (Ref node : toposort(kernel))
+    if (node->is(Ops::Div)) {
+      std::vector<Ref> sum(node->src[1]->src.begin(), node->src[1]->src.end());
+      sum[0] = sum[0] * sum[0];
+      other.emplace_back(node->src[1], g.ctx.with_src(node->src[1], sum));
+    }
+  ASSERT_EQ(other.size(), 1U);
+  OptKernel by_squares{substitute(kernel, other), {}};
+  EXPECT_THROW(apply_opt(by_squares, Opt{Opt::Kind::Defer, {}}), CompileError);
+}
+
 TEST(Opts, ARefusalSaysWhy) {
   EXPECT_EQ(refusal("split 7 4"), "error TGC-E302: opt \"split 7 4\": there is no such axis");
   EXPECT_EQ(refusal("split 0 1"), "error TGC-E302: opt \"split 0 1\": the inner extent must be at least 2");

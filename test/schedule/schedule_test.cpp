@@ -69,6 +69,16 @@ TEST(Schedule, AttentionOverSymbolicRowsAndKeysIsOneKernel) {
     }
 }
 
+TEST(Schedule, AConstantIsNoBufferHoweverManyReadIt) {
+  Graph g;
+  constexpr size_t kReaders = 20;
+  Ref two = g.full(2, g.dims({4, 8}));
+  std::vector<Ref> x;
+  for (size_t i = 0; i < kReaders; ++i) x.push_back(g.param({4, 8}));
+  for (Ref base : x) g.output(binary(Ops::Pow, base, two));
+  EXPECT_EQ(check(g), kReaders);
+}
+
 TEST(Schedule, ScoresTooLongForScratchAreABuffer) {
   Graph g;
   const int64_t keys = 9000;
