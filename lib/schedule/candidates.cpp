@@ -144,7 +144,7 @@ private:
       wishes.row_loop = rows;
       wishes.unrolled = tile.second.unrolled;
       add(how);
-      if (how.first && rows != Wishes::Rows::Judged) continue; // nests take long to make
+      if (!how.first.empty() && rows != Wishes::Rows::Judged) continue; // nests take long to make
       for (const int64_t unrolled : kUnrolled) {
         wishes.unrolled = unrolled;
         add(how);

@@ -73,8 +73,10 @@ int64_t lane_chains(Ref func, Ref lane, int64_t vector) {
   constexpr int64_t kPieces = 16;
   const std::vector<Ref> nodes = toposort(func);
   const int64_t extent = dim_int(lane->src[0]).value_or(0), results = func->src[0]->src[0]->src[0]->shape[0]->lo;
-  if (extent == 0 ||
-      std::none_of(nodes.begin(), nodes.end(), [&](Ref node) { return node->is(Ops::Reduce) && depends(node, lane); }))
+  const auto is_chain = [&](Ref node) { return node->is(Ops::Reduce) && depends(node, lane); };
+  const auto is_tile = [](Ref node) { return node->is(Ops::Buffer) && node->s(Attr::Space) == "tile"; };
+  if (extent == 0 || std::none_of(nodes.begin(), nodes.end(), is_chain) ||
+      std::any_of(nodes.begin(), nodes.end(), is_tile)) // sums over staged rows get chains by rows
     return 1;
   for (const int64_t chains : {4, 2})
     if (extent % (chains * vector) == 0 && results >= kPieces * chains * vector) return chains;
