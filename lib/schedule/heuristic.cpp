@@ -23,6 +23,7 @@ namespace tgc {
 namespace {
 
 constexpr int64_t kMaxRows = 16;        // register rows of a tile
+constexpr int64_t kOverlapRows = 4;     // the same where nothing is reused but what windows share: more spare little
 constexpr int64_t kFarRows = 8;         // the same where each row is a stream from far memory: prefetchers follow few
 constexpr int64_t kMaxUnrolled = 16;    // reduction steps repeated in the code
 constexpr double kVectorLoad = 0.1;     // cost of a contiguous load beside a multiply-add that reuses it
@@ -234,6 +235,14 @@ private:
     return best;
   }
 
+  /// The innermost axis along which windows overlap.
+  Ref overlapping_axis(Ref lane) const {
+    Ref best;
+    for (Ref axis : axes_)
+      if (!(axis == lane) && is_output(axis) && is_plain(axis) && overlaps(contraction_, axis)) best = axis;
+    return best;
+  }
+
   std::vector<Ref> contraction_loads() const { return product_loads(contraction_); }
 
   /// Tiles; where operands lie across the lanes, walks panels of lanes outside of the rows and copies each to scratch.
@@ -274,14 +283,18 @@ private:
 
   /// The register tile of a contraction: `rows` x `vectors` accumulators.
   void tile(Ref lane, bool panels_outside) {
-    Ref row = row_axis(lane);
+    const Ref kept = row_axis(lane), row = kept ? kept : overlapping_axis(lane);
     int64_t v = vector(), n = extent(lane), vectors = 1;
-    const bool is_sliding = row && slides(contraction_, lane, row);
+    const bool is_sliding = row && (!kept || slides(contraction_, lane, row));
     if (n >= 2 * v && (n % (2 * v) == 0 || n >= 6 * v)) vectors = 2;
     if (!row && n >= 4 * v && n % (4 * v) == 0) vectors = 4;
     if (is_sliding) vectors = 1;
     if (wishes_.vectors > 0) vectors = wishes_.vectors;
-    const int64_t most = is_sliding ? sliding_rows(contraction_, row, is_far() ? kFarRows : kMaxRows, registers())
+    const int64_t most = is_sliding ? sliding_rows(contraction_, row,
+                                                   !kept      ? kOverlapRows
+                                                   : is_far() ? kFarRows
+                                                              : kMaxRows,
+                                                   registers())
                                     : std::clamp<int64_t>((registers() - vectors - 1) / vectors, 1, kMaxRows);
     int64_t rows = row ? row_count(extent(row), most) : 1;
     if (row && wishes_.rows > 0) rows = std::min(wishes_.rows, row->src[0]->hi);
@@ -301,7 +314,7 @@ private:
     }
     if (row_at >= 0 && is_plain(axes_[static_cast<size_t>(row_at)]))
       order_row_loop(axes_[static_cast<size_t>(row_at)], panels_outside);
-    if (is_sliding && is_far()) follow_memory();
+    if (is_sliding && (!kept || is_far())) follow_memory();
     order_terms();
   }
 

@@ -7,7 +7,8 @@
 // copied for it: graph inputs and outputs keep their order, and are read and written across. Then a buffer that a
 // choice by position only copies lies in the result from the start, as a box of it; the copying kernel is left with
 // the other parts (parts.h).
-// And a window that reads beyond the edge reads zeros that are stored there, once, rather than asking at every load.
+// And a window that reads beyond the edge reads zeros that are stored there, once, rather than asking at every load;
+// but not if a graph input had to be copied for it whose loads are masked at no cost.
 // Not handled: dims cut into blocks, zeros around symbolic dims.
 #include "schedule/storage.h"
 
@@ -93,16 +94,15 @@ Storage::Access Storage::product_in(Ref node) const {
   return {};
 }
 
-/// The axis of `node` along which the constant operand of its product moves and the other one does not; -1 if none.
-int64_t Storage::lanes_of_product(Ref node, const Access& product) const {
-  const State& s = states_[node->id];
-  if (product.use->source_use.empty()) return -1; // a sum of nothing
+/// What the product of `node` multiplies.
+Storage::Factors Storage::factors_of(const Access& product) const {
+  Factors out;
+  if (!product.source || product.use->source_use.empty()) return out; // a sum of nothing
   const Ref factors = product.source->src[0];
   const Use& at = states_[factors->id].uses[product.use->source_use[0]];
-  std::vector<Access> constant, live;
   for (size_t i = 0; i < at.source_use.size(); ++i) {
     const Ref factor = factors->src[i];
-    std::vector<Access>& side = is_live_[factor->id] ? live : constant;
+    std::vector<Access>& side = is_live_[factor->id] ? out.live : out.constant;
     const State& f = states_[factor->id];
     const Use& use = f.uses[at.source_use[i]];
     if (factor->cls() == OpClass::Leaf || f.fusion == Fusion::Realize)
@@ -110,15 +110,37 @@ int64_t Storage::lanes_of_product(Ref node, const Access& product) const {
     else
       for (const Access& a : accesses(factor, use)) side.push_back(a);
   }
-  if (constant.empty() || live.empty()) return -1;
+  return out;
+}
+
+/// The axis of `node`, of at least `least` elements, along which the constant operand of its product moves and the
+/// other one does not; -1 if none.
+int64_t Storage::lanes_of_product(Ref node, const Factors& factors, int64_t least) const {
+  const State& s = states_[node->id];
+  if (factors.constant.empty() || factors.live.empty()) return -1;
   for (size_t i = s.fresh.size(); i-- > 0;) {
     const Ref range = s.inner.at.index[s.fresh[i]];
     const auto moves = [&](const Access& a) { return depends(a.use->at, range); };
-    if (range->is(Ops::Range) && range->src[0]->lo >= kLanes && std::any_of(constant.begin(), constant.end(), moves) &&
-        std::none_of(live.begin(), live.end(), moves))
+    if (range->is(Ops::Range) && range->src[0]->lo >= least &&
+        std::any_of(factors.constant.begin(), factors.constant.end(), moves) &&
+        std::none_of(factors.live.begin(), factors.live.end(), moves))
       return static_cast<int64_t>(s.fresh[i]);
   }
   return -1;
+}
+
+/// Uses of graph inputs by products without such an axis, depthwise convolutions: lanes run along the picture, where a
+/// mask costs less than a copy between zeros.
+std::set<const Use*> Storage::masked_uses(const std::vector<Ref>& order) const {
+  std::set<const Use*> out;
+  for (Ref node : order) {
+    if (states_[node->id].fusion != Fusion::Realize || !is_live_[node->id]) continue;
+    const Factors factors = factors_of(product_in(node));
+    if (factors.constant.empty() || lanes_of_product(node, factors, 2) >= 0) continue;
+    for (const Access& a : factors.live)
+      if (a.source->is(Ops::Param)) out.insert(a.use);
+  }
+  return out;
 }
 
 /// The axis of `node` that runs along the elements of most of what it reads; -1 if none does.
@@ -143,7 +165,7 @@ void Storage::choose_order(Ref node) {
   const Access product = product_in(node);
   if (product.source && is_live_[product.source->src[0]->src[0]->id] && is_live_[product.source->src[0]->src[1]->id])
     return; // its factors' order is as good as any
-  int64_t lanes = product.source ? lanes_of_product(node, product) : -1;
+  int64_t lanes = product.source ? lanes_of_product(node, factors_of(product), kLanes) : -1;
   if (lanes < 0) lanes = inherited_lanes(node);
   if (lanes < 0 || lanes == last_axis(node)) return;
   std::vector<int64_t>& order = places_[node->id].order;
@@ -207,10 +229,12 @@ void Storage::choose(const std::vector<Ref>& order) {
     if (is_buffer(node)) choose_order(node);
   for (Ref node : order)
     if (is_buffer(node)) take_in(node);
+  const std::set<const Use*> masked = masked_uses(order);
   for (Ref node : order) {
     const bool is_input = node->is(Ops::Param) && node->rank() > 0;
     if (!is_input && !is_buffer(node)) continue;
-    for (Use& use : states_[node->id].uses) use.zero_outside = use.at.gate && surround(node, use);
+    for (Use& use : states_[node->id].uses)
+      use.zero_outside = use.at.gate && masked.count(&use) == 0 && surround(node, use);
   }
 }
 

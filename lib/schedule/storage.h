@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <set>
 #include <vector>
 
 #include "schedule/kernelize.h"
@@ -41,12 +42,17 @@ private:
     Ref source;
     const Use* use;
   };
+  struct Factors {
+    std::vector<Access> constant, live;
+  };
 
   bool is_buffer(Ref node) const;
   std::vector<Access> accesses(Ref node, const Use& use) const;
   int64_t last_axis(Ref node) const;
   Access product_in(Ref node) const;
-  int64_t lanes_of_product(Ref node, const Access& product) const;
+  Factors factors_of(const Access& product) const;
+  int64_t lanes_of_product(Ref node, const Factors& factors, int64_t least) const;
+  std::set<const Use*> masked_uses(const std::vector<Ref>& order) const;
   int64_t inherited_lanes(Ref node) const;
   void choose_order(Ref node);
   void take_in(Ref home);

@@ -48,10 +48,12 @@ int64_t most_shared(Ref product, Ref row, int64_t rows) {
 
 } // namespace
 
+bool overlaps(Ref product, Ref row) { return most_shared(product, row, 8) > 0; }
+
 bool slides(Ref product, Ref lane, Ref row) {
   const std::vector<Ref> loads = product_loads(product);
   return std::all_of(loads.begin(), loads.end(), [&](Ref l) { return depends(l->src[1], lane); }) &&
-         most_shared(product, row, 8) > 0;
+         overlaps(product, row);
 }
 
 int64_t sliding_rows(Ref product, Ref row, int64_t most, int64_t registers) {

@@ -15,6 +15,9 @@ std::vector<Ref> product_loads(Ref product);
 /// none.
 int64_t shared_reads(Ref product, Ref row, int64_t rows, Ref axis);
 
+/// Do neighbouring rows read some of the same?
+bool overlaps(Ref product, Ref row);
+
 /// Is all that is multiplied another vector for each step of `lane`, while neighbouring rows read some of the same: a
 /// depthwise convolution? Nothing is broadcast then, and what bounds the kernel is what it reads.
 bool slides(Ref product, Ref lane, Ref row);

@@ -62,6 +62,8 @@ TEST(Tile, CountWhatNeighboursShare) {
   EXPECT_EQ(shared_reads(apart.depthwise(), apart.x, 8, apart.j), 0);
   EXPECT_EQ(shared_reads(one.depthwise(), one.x, 14, one.i), 0); // a row of the picture is longer than the tile
   EXPECT_EQ(shared_reads(one.depthwise(), one.y, 4, one.i), 6);
+  EXPECT_TRUE(overlaps(one.depthwise(), one.y));
+  EXPECT_FALSE(overlaps(apart.depthwise(), apart.y));
   EXPECT_TRUE(slides(one.depthwise(), one.c, one.x));
   EXPECT_FALSE(slides(apart.depthwise(), apart.c, apart.x));
   EXPECT_FALSE(slides(one.first_layer(), one.c, one.x));       // its picture is broadcast along the lanes
