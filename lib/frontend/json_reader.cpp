@@ -322,7 +322,7 @@ void arity(const Item& item, const std::vector<Ref>& in, size_t lo, size_t hi) {
 
 bool is_arithmetic(Ops op) {
   OpClass cls = info(op).cls;
-  if (op == Ops::Cast || op == Ops::Bitcast || op == Ops::Fma) return false;
+  if (op == Ops::Cast || op == Ops::Bitcast || op == Ops::Fma || op == Ops::Dot4) return false;
   return cls == OpClass::Unary || cls == OpClass::Binary || cls == OpClass::Compare || cls == OpClass::Ternary;
 }
 

@@ -53,6 +53,8 @@ constexpr Form kForms[] = {
     {Ops::Ne,    true,  "%a != %b",                     "(%T)(a != b)"},
     {Ops::Ne,    false, "%a != %b",                     "(%T)(a != b)"},
     {Ops::Fma,   true,  "__builtin_fma%f(%a, %b, %c)",  nullptr},
+    {Ops::Dot4,  false, "(%T)((%W)%c + (%W)((%a & 255) * (int8_t)%b + (%a >> 8 & 255) * (int8_t)(%b >> 8) + "
+                        "(%a >> 16 & 255) * (int8_t)(%b >> 16) + (%a >> 24 & 255) * (int8_t)(%b >> 24)))", nullptr},
 };
 constexpr const char* kScalarTypes[] = {
     "void", "uint8_t", "int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t", "uint32_t", "int64_t", "uint64_t",
@@ -97,6 +99,14 @@ std::string native_fma(const CType& t) {
     return text;
   }
   return "";
+}
+
+std::string native_dot4(const CType& t) {
+  const std::string lanes = number(stored_lanes(t.lanes)), bits = number(stored_lanes(t.lanes) * 32);
+  const std::string cpu = bits == "512" ? "defined __AVX512VNNI__" : "defined __AVX512VNNI__ && defined __AVX512VL__";
+  const std::string gcc = "__builtin_ia32_vpdpbusd_v" + lanes + "si", clang = "__builtin_ia32_vpdpbusd" + bits;
+  return "#if " + cpu + " && HAS(" + gcc + ")\n  return " + gcc + "(c, a, b);\n#elif " + cpu + " && HAS(" + clang +
+         ")\n  return " + clang + "(c, a, b);\n#endif\n";
 }
 
 std::string fill(const char* format, const std::string* args, const std::string& result, const std::string& wide,
@@ -218,6 +228,20 @@ std::string CPrelude::load(const CType& t) {
   else
     text_ += "  COPY(&v, p, " + number(t.lanes) + " * sizeof *p);\n";
   text_ += "  return v;\n}\n";
+  return name;
+}
+
+std::string CPrelude::load_bytes(const CType& t) {
+  const std::string T = type(t), name = T + "_load_bytes";
+  if (!define(name)) return name;
+  const std::string signature = T + " " + name + "(const void* p)";
+  if (is_wide(t)) {
+    const std::string step = number(byte_size(t.dtype));
+    by_parts(signature, t, "r.part[#] = " + load_bytes(part(t)) + "((const unsigned char*)p + @ * " + step + ")", "r");
+    return name;
+  }
+  const std::string bytes = number(t.lanes * byte_size(t.dtype)), zero = t.lanes > 1 ? "MAKE(" + T + ", 0)" : "0";
+  text_ += "INLINE " + signature + " {\n  " + T + " v = " + zero + ";\n  COPY(&v, p, " + bytes + ");\n  return v;\n}\n";
   return name;
 }
 
@@ -390,6 +414,7 @@ std::string CPrelude::vector_op(Ops op, const CType& result, const CType& operan
   for (int k = 0; k < count; ++k) signature += (k > 0 ? ", " : "") + V + " " + "abc"[k];
   text_ += signature + ") {\n";
   if (op == Ops::Fma) text_ += native_fma(operand);
+  if (op == Ops::Dot4) text_ += native_dot4(operand);
   if (form.vector) {
     text_ += "#ifdef __GNUC__\n  return " + fill(form.vector, nullptr, T, "", U, false) + ";\n#else\n" + loop +
              "#endif\n}\n";

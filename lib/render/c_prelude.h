@@ -33,6 +33,7 @@ public:
   std::string type(const CType& t);                                            ///< "f32x16"
   std::string splat(const CType& t);                                           ///< T f(element)
   std::string load(const CType& t);         ///< T f(const element* p); a mask from bytes
+  std::string load_bytes(const CType& t);   ///< T f(const void* p): the first lane's low byte comes first
   std::string store(const CType& t);        ///< void f(element* p, T v)
   std::string load_masked(const CType& t);  ///< T f(const element* p, int64_t at, mask, T other)
   std::string store_masked(const CType& t); ///< void f(element* p, int64_t at, T v, mask)
@@ -41,9 +42,10 @@ public:
   std::string select(const CType& t);                                   ///< T f(mask as wide as T, T, T)
   /// An Alu op but Where: vector function of one to three operands of type `operand`.
   std::string vector_op(Ops op, const CType& result, const CType& operand);
-  std::string scalar_cast(DType to, DType from);    ///< float to integer: truncates, saturates, NaN gives 0
-  std::string scalar_bitcast(DType to, DType from); ///< same bits
-  std::string bits_to_float(DType t);               ///< float f(uint32_t)
+  std::string convert(const CType& to, const CType& from); ///< to f(from): C's own conversion of each lane
+  std::string scalar_cast(DType to, DType from);           ///< float to integer: truncates, saturates, NaN gives 0
+  std::string scalar_bitcast(DType to, DType from);        ///< same bits
+  std::string bits_to_float(DType t);                      ///< float f(uint32_t)
 
   /// An Alu op on scalars, with operand texts; not Where, Cast, Bitcast. requires: row code has a form of it.
   std::string scalar_op(Ops op, DType result, DType operand, const std::string* args) const;
@@ -60,7 +62,6 @@ private:
   std::string lane_type(const CType& t) const;
   std::string own_lanes(const CType& mask);
   std::string clear_padding(const CType& mask);
-  std::string convert(const CType& to, const CType& from);
   std::string lane_loop(const CType& result, const CType& operand, int count, const std::string& expression);
 
   int register_lanes_;

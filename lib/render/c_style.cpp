@@ -170,7 +170,8 @@ std::string CPrinter::scalar_alu(RowId id) {
   if (x.op == Ops::Where) return args[0] + " ? " + args[1] + " : " + args[2];
   std::string plain = "(" + prelude_.scalar(x.dtype) + ")" + args[0];
   if (x.op == Ops::Cast) {
-    return is_float(from) && is_int(x.dtype) ? prelude_.scalar_cast(x.dtype, from) + "(" + args[0] + ")" : plain;
+    return is_float(from) && is_int(x.dtype) && !x.no_wrap ? prelude_.scalar_cast(x.dtype, from) + "(" + args[0] + ")"
+                                                           : plain;
   }
   if (x.op == Ops::Bitcast) {
     const auto is_c_float = [](DType t) { return t == DType::F32 || t == DType::F64; };
@@ -202,7 +203,8 @@ void CPrinter::alu(RowId id) {
   std::string args;
   for (const RowId arg : operands)
     args += (args.empty() ? "" : ", ") + (from_mask ? mask(arg, from.mask_bytes) : operand(arg));
-  define(id, prelude_.vector_op(x.op, result, from) + "(" + args + ")");
+  const bool plain = x.op == Ops::Cast && x.no_wrap;
+  define(id, (plain ? prelude_.convert(result, from) : prelude_.vector_op(x.op, result, from)) + "(" + args + ")");
 }
 
 void CPrinter::load(RowId id) {
@@ -218,7 +220,9 @@ void CPrinter::load(RowId id) {
     return define(id, prelude_.load_masked(type) + "(" + buffer + ", " + index + ", " + g + ", " + alternative + ")");
   }
   std::string value = buffer + "[" + index + "]";
-  if (x.lanes > 1)
+  if (code_.buffers[static_cast<size_t>(x.imm)].dtype != x.dtype)
+    value = prelude_.load_bytes(type) + "(" + buffer + " + " + index + ")";
+  else if (x.lanes > 1)
     value = prelude_.load(type) + "(" + buffer + " + " + index + ")";
   else if (x.dtype == DType::Bool)
     value = "(" + value + " != 0)";

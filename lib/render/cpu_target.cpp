@@ -209,9 +209,9 @@ void apply_changes(std::set<std::string>& set, const Names& changes) {
 
 // Decompositions must fill in everything else. Div to FloorMod and Shl, Shr are native for integers; float Mod is not.
 constexpr Ops kNativeOps[] = {
-    Ops::Cast, Ops::Bitcast, Ops::Neg,      Ops::Abs,      Ops::Not, Ops::Sqrt, Ops::Add,   Ops::Sub, Ops::Mul,
-    Ops::Div,  Ops::Mod,     Ops::FloorDiv, Ops::FloorMod, Ops::Max, Ops::Min,  Ops::And,   Ops::Or,  Ops::Xor,
-    Ops::Shl,  Ops::Shr,     Ops::Lt,       Ops::Le,       Ops::Eq,  Ops::Ne,   Ops::Where,
+    Ops::Cast, Ops::Bitcast, Ops::Neg,      Ops::Abs,      Ops::Not, Ops::Sqrt, Ops::Add,   Ops::Sub,  Ops::Mul,
+    Ops::Div,  Ops::Mod,     Ops::FloorDiv, Ops::FloorMod, Ops::Max, Ops::Min,  Ops::And,   Ops::Or,   Ops::Xor,
+    Ops::Shl,  Ops::Shr,     Ops::Lt,       Ops::Le,       Ops::Eq,  Ops::Ne,   Ops::Where, Ops::Dot4,
 };
 
 size_t distance(std::string_view a, std::string_view b) {

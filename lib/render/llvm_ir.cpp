@@ -108,11 +108,14 @@ private:
     body_ += name + ":\n";
     block_ = name;
   }
+  bool has(std::string_view feature) const;
   std::string loop_label(const char* what, RowId loop) const { return std::string(what) + std::to_string(loop); }
 
   void instruction(RowId id);
   void alu(RowId id);
   void cast(RowId id);
+  void dot4(RowId id);
+  std::string dot4_part(int lanes, const std::string* args);
   void splat(RowId id);
   void build(RowId id);
   std::string address(int64_t buffer, RowId index, bool inbounds);
@@ -131,6 +134,10 @@ private:
   int next_ = 0;
   bool uses_zeros_ = false;
 };
+
+bool LlvmPrinter::has(std::string_view feature) const {
+  return ("," + style_.features + ",").find(",+" + std::string(feature) + ",") != std::string::npos;
+}
 
 std::string LlvmPrinter::operand(RowId id) const {
   const RowInst& x = inst(id);
@@ -152,6 +159,7 @@ void LlvmPrinter::alu(RowId id) {
   const RowInst& x = inst(id);
   const RowInst& a = inst(x.args[0]);
   if (x.op == Ops::Cast) return cast(id);
+  if (x.op == Ops::Dot4) return dot4(id);
   if (x.op == Ops::Where) {
     body_ += result(id) + "select " + typed(x.args[0]) + ", " + typed(x.args[1]) + ", " + typed(x.args[2]) + "\n";
     return;
@@ -211,6 +219,7 @@ void LlvmPrinter::cast(RowId id) {
   if (is_float(x.dtype) && is_float(a.dtype))
     return instruction(byte_size(x.dtype) > byte_size(a.dtype) ? "fpext" : "fptrunc");
   if (is_float(x.dtype)) return instruction(from_unsigned ? "uitofp" : "sitofp");
+  if (is_float(a.dtype) && x.no_wrap) return instruction(is_unsigned(x.dtype) ? "fptoui" : "fptosi");
   if (is_float(a.dtype)) {
     const char* op = is_unsigned(x.dtype) ? "@llvm.fptoui.sat." : "@llvm.fptosi.sat.";
     body_ += result(id) + "call " + to + " " + op + suffix(x.dtype, x.lanes) + "." + suffix(a.dtype, a.lanes) + "(" +
@@ -219,6 +228,70 @@ void LlvmPrinter::cast(RowId id) {
   }
   const int from_bits = a.dtype == DType::Bool ? 1 : byte_size(a.dtype) * 8, to_bits = byte_size(x.dtype) * 8;
   instruction(to_bits == from_bits ? "bitcast" : to_bits < from_bits ? "trunc" : from_unsigned ? "zext" : "sext");
+}
+
+/// c + a . b for `lanes` lanes, which a register holds. Without an instruction of its own the even bytes of a and b, as
+/// 16-bit numbers, are multiplied and added in pairs, and so are the odd ones: no such sum exceeds 32 bits.
+std::string LlvmPrinter::dot4_part(int lanes, const std::string* args) {
+  const std::string type = type_of(DType::I32, lanes), pairs = type_of(DType::I16, 2 * lanes),
+                    bits = std::to_string(lanes * 32);
+  const auto make = [this](const std::string& text) {
+    const std::string t = fresh();
+    line(t + " = " + text);
+    return t;
+  };
+  if (has("avx512vnni") && (lanes == 16 || has("avx512vl")))
+    return make("call " + type + " @llvm.x86.avx512.vpdpbusd." + bits + "(" + type + " " + args[2] + ", " + type + " " +
+                args[0] + ", " + type + " " + args[1] + ")");
+  const auto by = [](int n) { return "splat (i16 " + std::to_string(n) + ")"; };
+  const std::string a = make("bitcast " + type + " " + args[0] + " to " + pairs);
+  const std::string b = make("bitcast " + type + " " + args[1] + " to " + pairs);
+  const std::string even_a = make("and " + pairs + " " + a + ", " + by(255));
+  const std::string odd_a = make("lshr " + pairs + " " + a + ", " + by(8));
+  const std::string raised = make("shl " + pairs + " " + b + ", " + by(8));
+  const std::string even_b = make("ashr " + pairs + " " + raised + ", " + by(8));
+  const std::string odd_b = make("ashr " + pairs + " " + b + ", " + by(8));
+  const char* name = lanes == 16 ? "avx512.pmaddw.d.512" : lanes == 8 ? "avx2.pmadd.wd" : "sse2.pmadd.wd";
+  const auto products = [&](const std::string& x, const std::string& y) {
+    return make("call " + type + " @llvm.x86." + name + "(" + pairs + " " + x + ", " + pairs + " " + y + ")");
+  };
+  const std::string sum = make("add " + type + " " + args[2] + ", " + products(even_a, even_b));
+  return make("add " + type + " " + sum + ", " + products(odd_a, odd_b));
+}
+
+/// Register by register: intrinsics come in the widths that the target has.
+void LlvmPrinter::dot4(RowId id) {
+  const RowInst& x = inst(id);
+  int part = 4;
+  if (x.lanes % 8 == 0 && has("avx2")) part = 8;
+  if (x.lanes % 16 == 0 && has("avx512bw")) part = 16;
+  const std::string whole = type_of(DType::I32, x.lanes);
+  const auto shuffle = [&](const std::string& to, const std::string& a, const std::string& b, int from, int n) {
+    std::string mask;
+    for (int i = 0; i < n; ++i) mask += (i > 0 ? ", i32 " : "i32 ") + std::to_string(from + i);
+    line(to + " = shufflevector " + a + ", " + b + ", " + with_lanes("i32", n) + " <" + mask + ">");
+  };
+  std::string so_far;
+  for (int first = 0; first < x.lanes; first += part) {
+    std::string args[3];
+    for (size_t i = 0; i < 3; ++i) {
+      args[i] = part == x.lanes ? operand(x.args[i]) : fresh();
+      if (part < x.lanes) shuffle(args[i], typed(x.args[i]), whole + " poison", first, part);
+    }
+    const std::string sum = dot4_part(part, args);
+    if (first == 0) {
+      so_far = sum;
+      continue;
+    }
+    const std::string so_far_type = type_of(DType::I32, first), wide = fresh(), joined = fresh();
+    std::string mask;
+    for (int i = 0; i < first; ++i) mask += i < part ? (i > 0 ? ", i32 " : "i32 ") + std::to_string(i) : ", i32 poison";
+    line(wide + " = shufflevector " + type_of(DType::I32, part) + " " + sum + ", " + type_of(DType::I32, part) +
+         " poison, " + with_lanes("i32", first) + " <" + mask + ">");
+    shuffle(joined, so_far_type + " " + so_far, so_far_type + " " + wide, 0, first + part);
+    so_far = joined;
+  }
+  body_ += result(id) + "bitcast " + whole + " " + so_far + " to " + whole + "\n";
 }
 
 void LlvmPrinter::splat(RowId id) {
@@ -261,7 +334,8 @@ std::string LlvmPrinter::scopes(int64_t buffer) const {
 void LlvmPrinter::load(RowId id) {
   const RowInst& x = inst(id);
   const RowId gate = x.args[1], other = x.args[2];
-  const std::string memory = memory_type(x.dtype, x.lanes), align = std::to_string(byte_size(x.dtype));
+  const std::string memory = memory_type(x.dtype, x.lanes),
+                    align = std::to_string(byte_size(code_.buffers[static_cast<size_t>(x.imm)].dtype));
   const bool is_bool = x.dtype == DType::Bool;
   const bool masked = gate >= 0 && inst(gate).lanes > 1;
   const bool selects = other >= 0 && !masked && !(inst(other).kind == RowKind::Const && inst(other).bits == 0);

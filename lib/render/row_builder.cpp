@@ -8,6 +8,7 @@
 // Fma on 16-bit floats and float Mod, which decompositions take apart for every target (the caller reports them).
 #include "render/row_builder.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "uop/diag.h"
@@ -117,6 +118,7 @@ RowId RowBuilder::elementwise(Ops op, DType result, std::span<const RowId> args,
     return division(op, args[0], args[1], facts);
   case Ops::Shl:
   case Ops::Shr: return shift(op, args[0], args[1]);
+  case Ops::Dot4: return dot4(args);
   case Ops::Fma:
     if (!is_float(operand)) return alu(Ops::Add, result, {alu(Ops::Mul, result, {args[0], args[1]}), args[2]});
     break;
@@ -143,6 +145,20 @@ RowId RowBuilder::extremum(Ops op, RowId a, RowId b) {
   if (is_float(t) && !(is_const(b) && !is_nan_bits(t, inst(b).bits)))
     take_b = alu(Ops::Or, DType::Bool, {take_b, alu(Ops::Ne, DType::Bool, {b, b})});
   return where(take_b, b, a);
+}
+
+// Vectors of whole registers' parts are left to the printers, which know instructions for them.
+RowId RowBuilder::dot4(std::span<const RowId> args) {
+  const int n = std::max({lanes(args[0]), lanes(args[1]), lanes(args[2])});
+  const DType t = DType::I32;
+  if (n % 4 == 0) return alu(Ops::Dot4, t, {args.begin(), args.end()});
+  RowId sum = args[2];
+  for (int i = 0; i < 4; ++i) {
+    const RowId a = alu(Ops::And, t, {alu(Ops::Shr, t, {args[0], integer(t, 8 * i)}), integer(t, 255)});
+    const RowId b = alu(Ops::Shr, t, {alu(Ops::Shl, t, {args[1], integer(t, 24 - 8 * i)}), integer(t, 24)});
+    sum = alu(Ops::Add, t, {sum, alu(Ops::Mul, t, {a, b})});
+  }
+  return sum;
 }
 
 RowId RowBuilder::division(Ops op, RowId a, RowId b, Facts facts) {
@@ -226,9 +242,28 @@ RowId RowBuilder::cast(RowId x, DType to) {
   }
   if (is_half(from)) return cast(from_half(x), to);
   if (is_half(to)) return to_half(x, to);
+  if (is_float(from) && is_int(to) && byte_size(to) <= 2) return to_narrow(x, to);
   if (inst(x).kind == RowKind::Iota && is_int(to) && byte_size(to) >= 4)
     return emit({.kind = RowKind::Iota, .dtype = to, .lanes = lanes(x)});
   return alu(Ops::Cast, to, {x});
+}
+
+// Limited to the type's range, where a NaN becomes 0, so that the conversion needs no care.
+RowId RowBuilder::to_narrow(RowId x, DType to) {
+  const DType from = dtype(x), b = DType::Bool;
+  const int bits = width(to) - (is_signed(to) ? 1 : 0);
+  const auto number = [&](int64_t value) {
+    const double v = static_cast<double>(value);
+    return constant(from,
+                    from == DType::F64 ? std::bit_cast<uint64_t>(v) : std::bit_cast<uint32_t>(static_cast<float>(v)));
+  };
+  const RowId low = number(is_signed(to) ? -(int64_t{1} << bits) : 0), high = number((int64_t{1} << bits) - 1);
+  if (is_signed(to)) x = where(alu(Ops::Eq, b, {x, x}), x, number(0));
+  x = where(alu(Ops::Lt, b, {low, x}), x, low);
+  x = where(alu(Ops::Lt, b, {x, high}), x, high);
+  const RowId wide = alu(Ops::Cast, DType::I32, {x});
+  code_.insts[static_cast<size_t>(wide)].no_wrap = true;
+  return alu(Ops::Cast, to, {wide});
 }
 
 RowId RowBuilder::from_half(RowId x) {

@@ -48,10 +48,12 @@ private:
   RowId folded(Ops op, DType dtype, const std::vector<RowId>& args);
   RowId where(RowId cond, RowId a, RowId b) { return alu(Ops::Where, dtype(a), {cond, a, b}); }
   RowId extremum(Ops op, RowId a, RowId b);
+  RowId dot4(std::span<const RowId> args);
   RowId division(Ops op, RowId a, RowId b, Facts facts);
   RowId division_by_const(Ops op, RowId a, RowId b);
   RowId shift(Ops op, RowId a, RowId b);
   RowId through_wider(Ops op, DType dtype, std::span<const RowId> args);
+  RowId to_narrow(RowId x, DType to);
   RowId from_half(RowId x);
   RowId to_half(RowId x, DType half);
   RowId f32_to_f16(RowId x);

@@ -483,7 +483,10 @@ Shaped RowLowering::compute_load(Ref x) {
   }
   value.dims = dims_of(x);
   const int64_t which = buffer(from), lanes = lanes_of(value.dims);
+  // A masked access would need a mask of bytes.
+  const bool is_masked = x->src.size() > 2 && elements_per_load(x) > 1 && lanes_of(dims_of(x->src[2])) > 1;
   const bool by_lane = lanes > 1 && x->i(Attr::Lanes, 1) == 1;
+  if (is_masked && !by_lane) unsupported(x, "reads words of bytes under a mask");
   for (int64_t row = 0; row < rows_of(value.dims); ++row) {
     if (by_lane) {
       value.rows.push_back(gather(x, row, value.dims));

@@ -19,6 +19,7 @@ using RowId = int32_t;
 ///   - all operands have the result's lanes (a Where may have a scalar condition);
 ///   - integer Div and Mod have a divisor that is neither 0 nor, where it matters, -1; shifts are below the width;
 ///   - Max, Min, FloorDiv, FloorMod are gone, and so is arithmetic on f16 and bf16, whose rows are only moved;
+///   - Dot4 has a multiple of 4 lanes;
 ///   - Cast is between bool, integers, f32 and f64 (f16 too, when RowOptions::native_f16) and follows ops.def.
 enum class RowKind : uint8_t {
   Const,   ///< `bits` in every lane
@@ -30,8 +31,9 @@ enum class RowKind : uint8_t {
   Slice,   ///< lanes imm … imm+lanes-1 of args[0]
   Build,   ///< one scalar per lane
   Base,    ///< buffer imm is scratch that begins args[0] bytes in; before every loop
-  Load,    ///< buffer imm; args: index (scalar), gate or -1 (scalar or one bool per lane), alternative or -1 (0)
-  Store,   ///< buffer imm; args: index (scalar), value, gate or -1
+  Load,  ///< buffer imm, i32 from bytes too; args: index (scalar, in elements of the buffer), gate or -1 (scalar or one
+         ///< bool per lane), alternative or -1 (0)
+  Store, ///< buffer imm; args: index (scalar), value, gate or -1
   RegGet,  ///< register imm
   RegSet,  ///< register imm = args[0]
   Loop,    ///< opens a loop of index imm over [0, args[0]), or [chunk_begin, chunk_end) when args is empty
@@ -46,7 +48,7 @@ struct RowInst {
   int64_t imm = 0;
   uint64_t bits = 0;            ///< Const: the value in dtype's encoding
   std::vector<RowId> args = {}; ///< operands
-  bool no_wrap = false;         ///< Alu on Index: the result is within 64 bits
+  bool no_wrap = false;         ///< Alu on Index: the result is within 64 bits; Cast of a float: it is in range
   bool positive = false;        ///< Alu Div and Mod: no operand is negative. Loop: runs at least once
 };
 

@@ -46,7 +46,7 @@ bool all_ranges(Refs nodes) {
 /// Explicit expand at tensor level: every source has the shape of the result.
 Ref equal_shapes(Match& m) {
   const Ref x = m.root();
-  if (x->is(Ops::Fma)) return {};
+  if (x->is(Ops::Fma) || x->is(Ops::Dot4)) return {};
   return yes_if(std::all_of(x->src.begin(), x->src.end(), [&](Ref s) { return shapes_equal(s->shape, x->shape); }), m);
 }
 

@@ -13,6 +13,7 @@
 #include <cmath>
 
 #include "rewrite/lower/expand.h"
+#include "rewrite/lower/words.h"
 #include "schedule/movement.h"
 #include "schedule/opt_trial.h"
 #include "schedule/threads.h"
@@ -45,6 +46,7 @@ public:
     while (split_at_division()) {
     }
     merge_axes();
+    split_words();
     if (target_.has_vectors) vectorize();
     unroll();
     return {k_, opts_};
@@ -78,6 +80,15 @@ private:
     look();
     for (size_t i = axes_.size(); i-- > 1;)
       if (i < axes_.size()) attempt(Opt::Kind::Merge, {static_cast<int64_t>(i - 1)});
+  }
+
+  /// Takes the terms of a product of bytes four at a time.
+  void split_words() {
+    const Ref axis = contraction_ && target_.supports(Ops::Dot4) ? word_range(contraction_) : Ref();
+    const int64_t at = position(axis);
+    if (!axis || !target_.has_vectors) return;
+    words_ = extent(axis) == 4 ? attempt(Opt::Kind::Word, {at})
+                               : attempt(Opt::Kind::Split, {at, 4}) && attempt(Opt::Kind::Word, {at + 1});
   }
 
   bool unit_stride(Ref access, Ref axis) const { return coefficient(access->src[1], axis) == 1; }
@@ -134,7 +145,8 @@ private:
 
   /// A run-time operand that lies across the lanes.
   bool wants_stage(Ref load, Ref lane) const {
-    return depends(load->src[1], lane) && coefficient(load->src[1], lane) != 1 && !is_constant(load);
+    const bool is_across = coefficient(load->src[1], lane) != 1 || is_across_words(load);
+    return depends(load->src[1], lane) && is_across && !is_constant(load);
   }
 
   bool is_constant(Ref load) const {
@@ -274,7 +286,8 @@ private:
         panel = static_cast<int64_t>(i);
     for (int64_t i = panel + 1; i < static_cast<int64_t>(axes_.size()); ++i) {
       const Ref axis = axes_[static_cast<size_t>(i)];
-      if (slot_depends(slot, axis)) (axis->s(Attr::Axis) == "lane" ? lanes : order).push_back(i);
+      const bool is_last = axis->s(Attr::Axis) == "lane" || is_word(axis); // sums come after outputs
+      if (slot_depends(slot, axis)) (is_last ? lanes : order).push_back(i);
     }
     order.insert(order.begin(), {slot, panel});
     order.insert(order.end(), lanes.begin(), lanes.end());
@@ -328,7 +341,7 @@ private:
       if (axes_[i]->s(Attr::Axis) != "reduce") continue;
       last = static_cast<int64_t>(i);
       for (Ref load : contraction_loads())
-        if (!is_constant(load) && unit_stride(load, axes_[i])) along = last;
+        if (!is_constant(load) && coefficient(load->src[1], axes_[i]) == (words_ ? 4 : 1)) along = last;
     }
     if (along < 0 || along == last) return;
     std::vector<int64_t> order;
@@ -415,9 +428,9 @@ private:
     std::sort(slots.begin(), slots.end());
     for (int64_t slot : slots) {
       std::vector<int64_t> args = {slot};
-      for (const char* kind : {"", "upcast", "lane"})
+      for (const char* kind : {"", "upcast", "lane", "word"})
         for (Ref axis : axes_) {
-          bool dim = axis->s(Attr::Axis) == "upcast" || axis->s(Attr::Axis) == "lane";
+          bool dim = axis->s(Attr::Axis) == "upcast" || axis->s(Attr::Axis) == "lane" || is_word(axis);
           bool wanted = *kind == 0 ? !dim : axis->s(Attr::Axis) == kind;
           if (wanted && slot_depends(slot, axis)) args.push_back(position(axis));
         }
@@ -433,7 +446,7 @@ private:
   const TargetInfo& target_;
   const std::vector<bool>& constant_;
   Wishes wishes_;
-  bool may_stage_ = true;
+  bool may_stage_ = true, words_ = false; ///< words_: an axis is that of the bytes of words
 };
 
 } // namespace

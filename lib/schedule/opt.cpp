@@ -32,7 +32,7 @@ constexpr OptName kOpts[] = {
     {Opt::Kind::Reorder, "reorder", -1},  {Opt::Kind::Thread, "thread", 1}, {Opt::Kind::Unroll, "unroll", 1},
     {Opt::Kind::Upcast, "upcast", 1},     {Opt::Kind::Lane, "lane", 1},     {Opt::Kind::Pack, "pack", -1},
     {Opt::Kind::Stage, "stage", -1},      {Opt::Kind::Defer, "defer", 0},   {Opt::Kind::Nest, "nest", -1},
-    {Opt::Kind::Winograd, "winograd", 2},
+    {Opt::Kind::Winograd, "winograd", 2}, {Opt::Kind::Word, "word", 1},
 };
 
 constexpr int64_t kMaxPackGrowth = 4; // packed elements for each old one: tails are padded, axes may read one twice
@@ -265,6 +265,8 @@ void apply_axis(OptKernel& k, const Opt& opt, const std::vector<Ref>& axes) {
     require(dim_int(old->src[0]) && old->src[0]->hi <= 256, opt, "needs a constant extent of at most 256");
     check_scratch(k, opt, old);
   }
+  if (opt.kind == Opt::Kind::Word)
+    require(dim_int(old->src[0]) == 4 && old->s(Attr::Axis) == "reduce", opt, "only 4 terms of a sum are a word");
   if (opt.kind == Opt::Kind::Lane)
     for (Ref node : toposort(k.func))
       for (Ref r : node->ranges)
@@ -426,9 +428,10 @@ std::vector<Opt> parse_opts(std::string_view text) {
     if (words.empty()) refuse(one, "is empty");
     auto known = std::find_if(std::begin(kOpts), std::end(kOpts), [&](const OptName& o) { return words[0] == o.text; });
     if (known == std::end(kOpts))
-      refuse(one,
-             "unknown; known are split, merge, collapse, reorder, thread, unroll, upcast, lane, pack, stage, defer, "
-             "nest, winograd");
+      refuse(
+          one,
+          "unknown; known are split, merge, collapse, reorder, thread, unroll, upcast, lane, word, pack, stage, defer, "
+          "nest, winograd");
     Opt opt{known->kind, {}};
     for (size_t i = 1; i < words.size(); ++i) {
       int64_t value = 0;

@@ -15,6 +15,7 @@ namespace tgc {
 ///   reorder P…   the new order of all axes, by old position
 ///   thread A     axis A is divided among threads        unroll A   axis A is repeated in the code
 ///   upcast A     axis A becomes a register dim          lane A     axis A becomes the vector dim
+///   word A       axis A, of 4 terms of a sum of products of bytes, becomes the bytes of a word (op dot4)
 ///   stage S A P… what axes P read of param S is copied to scratch, in their order, inside axis A
 ///   defer        a sum of products with quotients of one divisor is divided once (schedule/defer.h)
 ///   nest [A N]   blocks of N rows of axis A are walked by each nest of the kernel (schedule/nests.h); then come the
@@ -36,7 +37,8 @@ struct Opt {
     Stage,
     Defer,
     Nest,
-    Winograd
+    Winograd,
+    Word
   };
   Kind kind;
   std::vector<int64_t> args;

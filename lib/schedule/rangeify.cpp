@@ -15,6 +15,7 @@
 
 #include "rewrite/lower/linearize.h"
 #include "rewrite/rewrite.h"
+#include "schedule/byte_products.h"
 #include "schedule/kernelize.h"
 #include "schedule/movement.h"
 #include "schedule/parts.h"
@@ -154,9 +155,9 @@ private:
     return is_contraction(node) && is_live_[node->src[0]->src[0]->id] && is_live_[node->src[0]->src[1]->id];
   }
 
-  /// The node that computes what `node` is a view of.
+  /// The node that computes what `node` is a view of, as the type it is stored in.
   static Ref computed(Ref node) {
-    while (node->cls() == OpClass::Movement) node = node->src[0];
+    while (node->cls() == OpClass::Movement || is_widened_byte(node)) node = node->src[0];
     return node;
   }
   /// The sum of products that a kernel which computes `node` would run; null if none.
@@ -281,9 +282,20 @@ private:
     for (Use& use : s.uses) propagate(node, use);
   }
 
+  /// Worth computing at compile time, and no larger than what it is computed from.
+  bool folds(Ref node) const {
+    constexpr double kWorth = 4;
+    if (is_live_[node->id] || (cost_[node->id] < kWorth && !reduces_[node->id])) return false;
+    double bytes = 0;
+    for (Ref s : reads_[node->id])
+      if (s->is(Ops::Weight) || realized_[s->id]) bytes += count(s->shape) * byte_size(s->dtype);
+    return count(node->shape) * byte_size(node->dtype) <= bytes;
+  }
+
   Fusion decide(Ref node, const State& s) {
     if (s.uses.size() > kMaxUses && !reads_[node->id].empty()) return Fusion::Realize;
-    if (node->cls() == OpClass::Movement) return Fusion::Inline;
+    if (node->cls() == OpClass::Movement || is_widened_byte(node) || is_stored_around(node)) return Fusion::Inline;
+    if (folds(node)) return Fusion::Realize;
     FusionQuery q{.node = node,
                   .uses = static_cast<int64_t>(s.uses.size()),
                   .elements = count(node->shape),
@@ -419,6 +431,10 @@ private:
     if (is_empty_reduce(node)) return neutral_element(ctx_, node->dtype, node->s(Attr::Kind));
     std::vector<Ref> src;
     for (size_t i = 0; i < use.source_use.size(); ++i) src.push_back(state(node->src[i]).uses[use.source_use[i]].value);
+    if (const Ref around = constant_around(node)) {
+      const Use& inside = state(node->src[1]).uses[use.source_use[1]];
+      if (inside.zero_outside && inside.around == around) return src[1];
+    }
     if (node->is(Ops::Pad) && state(node->src[0]).uses[use.source_use[0]].zero_outside) return src[0];
     if (node->is(Ops::Pad)) {
       Ref gate = state(node->src[0]).uses[use.source_use[0]].at.gate;
@@ -464,6 +480,14 @@ private:
     }
   }
 
+  void inherit_outside(Ref node, Use& use) {
+    const bool is_around = static_cast<bool>(constant_around(node));
+    if (node->cls() != OpClass::Movement && !is_around) return;
+    const Use& source = state(node->src[is_around ? 1 : 0]).uses[use.source_use[is_around ? 1 : 0]];
+    use.zero_outside = source.zero_outside && (!is_around || source.around == constant_around(node));
+    use.around = source.around;
+  }
+
   Ref build() {
     std::vector<KernelDraft> kernels;
     storage_ = std::make_unique<Storage>(ctx_, state_, is_live_);
@@ -474,8 +498,7 @@ private:
       if (s.fusion == Fusion::Inline) {
         for (Use& use : s.uses) {
           use.value = compute(node, use);
-          if (node->cls() == OpClass::Movement && !use.source_use.empty())
-            use.zero_outside = state(node->src[0]).uses[use.source_use[0]].zero_outside;
+          if (!use.source_use.empty()) inherit_outside(node, use);
         }
         continue;
       }

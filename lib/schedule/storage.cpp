@@ -18,13 +18,13 @@
 #include <utility>
 
 #include "rewrite/rewrite.h"
+#include "schedule/byte_products.h"
 #include "schedule/parts.h"
 
 namespace tgc {
 namespace {
 
-constexpr int64_t kLanes = 16;    // a shorter axis would leave lanes empty
-constexpr int64_t kMostZeros = 8; // on each side of an axis
+constexpr int64_t kLanes = 16; // a shorter axis would leave lanes empty
 
 bool depends(const Position& at, Ref range) {
   return (at.gate && depends(at.gate, range)) ||
@@ -160,14 +160,21 @@ int64_t Storage::inherited_lanes(Ref node) const {
 }
 
 void Storage::choose_order(Ref node) {
-  for (size_t axis = 1; axis < node->shape.size(); ++axis)
-    if (!dim_int(node->shape[axis])) return; // windows would be gated load by load
-  const Access product = product_in(node);
-  if (product.source && is_live_[product.source->src[0]->src[0]->id] && is_live_[product.source->src[0]->src[1]->id])
-    return; // its factors' order is as good as any
-  int64_t lanes = product.source ? lanes_of_product(node, factors_of(product), kLanes) : -1;
-  if (lanes < 0) lanes = inherited_lanes(node);
+  int64_t lanes = words_[node->id];
+  if (lanes < 0) {
+    for (size_t axis = 1; axis < node->shape.size(); ++axis)
+      if (!dim_int(node->shape[axis])) return; // windows would be gated load by load
+    const Access product = product_in(node);
+    if (product.source && is_live_[product.source->src[0]->src[0]->id] && is_live_[product.source->src[0]->src[1]->id])
+      return; // its factors' order is as good as any
+    lanes = product.source ? lanes_of_product(node, factors_of(product), kLanes) : -1;
+    if (lanes < 0) lanes = inherited_lanes(node);
+  }
   if (lanes < 0 || lanes == last_axis(node)) return;
+  put_last(node, lanes);
+}
+
+void Storage::put_last(Ref node, int64_t lanes) {
   std::vector<int64_t>& order = places_[node->id].order;
   order.resize(node->shape.size());
   std::iota(order.begin(), order.end(), 0);
@@ -224,7 +231,77 @@ void Storage::take_in(Ref home) {
   }
 }
 
+/// The use of storage by which a Pad is read at `use`; null if what it pads is computed.
+Use* Storage::read_by(Ref pad, const Use& use) {
+  Ref node = pad;
+  const Use* at = &use;
+  while (states_[node->id].fusion == Fusion::Inline && !at->source_use.empty()) {
+    const size_t data = constant_around(node) ? 1 : 0;
+    if (data == 0 && node->cls() != OpClass::Movement) return nullptr;
+    at = &states_[node->src[data]->id].uses[at->source_use[data]];
+    node = node->src[data];
+  }
+  const bool is_storage = states_[node->id].fusion == Fusion::Realize || node->is(Ops::Param);
+  return is_storage ? const_cast<Use*>(at) : nullptr;
+}
+
+/// Which uses want another constant than zero outside: those that are read only through Pads whose zeros are replaced
+/// by it, all by the same.
+void Storage::find_constants_around(const std::vector<Ref>& order) {
+  std::vector<int> readers(states_.size());
+  std::vector<Ref> wanted(states_.size()); // by Pad
+  for (Ref node : order) {
+    if (node->cls() != OpClass::Leaf)
+      for (Ref s : data_sources(node)) ++readers[s->id];
+    const Ref around = states_[node->id].fusion == Fusion::Inline ? constant_around(node) : Ref();
+    if (around) wanted[node->src[1]->id] = around;
+  }
+  std::vector<Use*> others;
+  for (Ref node : order)
+    for (const Use& use : states_[node->id].uses) {
+      if (!node->is(Ops::Pad)) break;
+      Use* of = read_by(node, use);
+      if (!of) continue;
+      const Ref around = readers[node->id] == 1 ? wanted[node->id] : Ref();
+      if (!around || (of->around && !(of->around == around)))
+        others.push_back(of);
+      else
+        of->around = around;
+    }
+  for (Use* use : others) use->around = Ref();
+}
+
+/// Along which axes bytes are multiplied four at a time: those that a range of the sum walks by itself.
+void Storage::find_words(const std::vector<Ref>& order) {
+  for (Ref node : order) {
+    if (!is_contraction(node) || node->dtype != DType::I32) continue;
+    const State& s = states_[node->id];
+    if (s.fusion == Fusion::Inline)
+      for (const Use& use : s.uses) find_words_of(node, use);
+    else
+      find_words_of(node, s.inner);
+  }
+}
+
+void Storage::find_words_of(Ref sum, const Use& use) {
+  if (use.source_use.empty()) return;
+  const Ref product = sum->src[0];
+  const Use& at = states_[product->id].uses[use.source_use[0]];
+  for (size_t i = 0; i < at.source_use.size(); ++i) {
+    const Ref factor = product->src[i];
+    if (!factor->is(Ops::Cast) || factor->src[0]->dtype != DType::U8) continue;
+    for (const Access& a : accesses(factor, states_[factor->id].uses[at.source_use[i]]))
+      for (size_t axis = 0; axis < a.use->at.index.size(); ++axis) {
+        const Ref index = a.use->at.index[axis];
+        const bool walks = index->is(Ops::Range) && index->s(Attr::Axis) == "reduce" && a.source->dtype == DType::U8;
+        if (walks && dim_int(index->src[0]).value_or(1) % 4 == 0) words_[a.source->id] = static_cast<int64_t>(axis);
+      }
+  }
+}
+
 void Storage::choose(const std::vector<Ref>& order) {
+  find_words(order);
+  find_constants_around(order);
   for (Ref node : order)
     if (is_buffer(node)) choose_order(node);
   for (Ref node : order)
@@ -235,6 +312,10 @@ void Storage::choose(const std::vector<Ref>& order) {
     if (!is_input && !is_buffer(node)) continue;
     for (Use& use : states_[node->id].uses)
       use.zero_outside = use.at.gate && masked.count(&use) == 0 && surround(node, use);
+    const int64_t words = is_input ? words_[node->id] : -1;
+    if (words < 0 || words == last_axis(node)) continue;
+    put_last(node, words); // it is copied
+    for (Use& use : states_[node->id].uses) use.zero_outside |= !use.at.gate;
   }
 }
 
@@ -251,10 +332,12 @@ bool Storage::surround(Ref node, const Use& use) {
     inside.push_back(simplify(index));
     inside.push_back(simplify(node->shape[a] - index - 1));
     if (inside[2 * a]->lo >= 0 && inside[2 * a + 1]->lo >= 0) continue;
+    const bool is_whole = index->is(Ops::Range) && dims_equal(index->src[0], node->shape[a]);
+    if (is_whole && byte_size(node->dtype) == 1) continue; // bytes of words cannot be masked
     if (!dim_int(node->shape[a])) return false;
     lo[a] = std::max<int64_t>(0, -index->lo);
     hi[a] = std::max<int64_t>(0, index->hi - *dim_int(node->shape[a]) + 1);
-    if (lo[a] > kMostZeros || hi[a] > kMostZeros) return false;
+    if (lo[a] > kMostAround || hi[a] > kMostAround) return false;
   }
   for (Ref condition : conjuncts(use.at.gate)) { // all of it must say no more than that each index is inside
     if (!condition->is(Ops::Lt)) return false;
@@ -275,6 +358,8 @@ bool Storage::surround(Ref node, const Use& use) {
     node = place.home;
   }
   Place& place = places_[node->id];
+  if (!place.lo.empty() && !(place.around == use.around)) return false;
+  place.around = use.around;
   place.lo.resize(lo.size()), place.hi.resize(lo.size());
   for (size_t a = 0; a < lo.size(); ++a) {
     place.lo[a] = std::max(place.lo[a], lo[a]);
@@ -304,7 +389,7 @@ Ref Storage::buffer(Ref node) {
   const Place& place = places_[node->id];
   Attrs attrs = {{Attr::Slot, buffers_++}, {Attr::Space, std::string("global")}};
   if (!place.order.empty()) attrs.push_back({Attr::Layout, place.order});
-  if (!place.lo.empty()) unfilled_.push_back(node);
+  if (!place.lo.empty() || node->is(Ops::Param)) unfilled_.push_back(node);
   std::vector<Ref> shape;
   for (size_t a = 0; a < node->shape.size(); ++a) shape.push_back(with_zeros(node, a));
   return s.storage = ctx_.make(Ops::Buffer, node->dtype, ordered(node, shape), attrs);
@@ -327,7 +412,7 @@ std::vector<KernelDraft> Storage::take_fills() {
     const Place& place = places_[node->id];
     const size_t rank = node->shape.size();
     if (node->is(Ops::Param)) out.push_back(copy_of(node));
-    for (size_t a = 0; a < rank; ++a) {
+    for (size_t a = 0; a < rank && !place.lo.empty(); ++a) {
       if (place.lo[a] == place.hi[a]) {
         if (place.lo[a] > 0) out.push_back(fill_of(node, a, 0, 2 * place.lo[a])); // both sides at once
         continue;
@@ -360,7 +445,7 @@ KernelDraft Storage::fill_of(Ref node, size_t a, int64_t first, int64_t count) {
   }
   return {.out = buffer(node),
           .index = flat_index(ctx_, ordered(node, index), ordered(node, extent)),
-          .value = ctx_.constant(node->dtype, 0),
+          .value = place.around ? place.around : ctx_.constant(node->dtype, 0),
           .origin = {},
           .is_fill = true};
 }

@@ -9,12 +9,14 @@
 
 namespace tgc {
 
+constexpr int64_t kMostAround = 8; ///< zeros, or another constant, that are stored on each side of an axis at most
+
 /// Where realized values lie: in which buffer, in which order of dims, at which place of it.
 class Storage {
 public:
   /// states, is_live (not computed from weights alone): by node id.
   Storage(Context& ctx, std::vector<State>& states, const std::vector<bool>& is_live)
-      : ctx_(ctx), states_(states), is_live_(is_live), places_(states.size()) {}
+      : ctx_(ctx), states_(states), is_live_(is_live), places_(states.size()), words_(states.size(), -1) {}
 
   /// Decides for all realized nodes of `order` (sources first), whose uses are known.
   void choose(const std::vector<Ref>& order);
@@ -37,6 +39,7 @@ private:
     std::vector<Ref> offset;
     std::vector<int64_t> order = {}; ///< dims from outermost to innermost, of what has no home; empty: as they are
     std::vector<int64_t> lo = {}, hi = {}; ///< zeros before and after each axis, of what has no home; empty: none
+    Ref around = {};                       ///< what is there in place of zeros, a constant; null: zeros
   };
   struct Access {
     Ref source;
@@ -54,7 +57,12 @@ private:
   int64_t lanes_of_product(Ref node, const Factors& factors, int64_t least) const;
   std::set<const Use*> masked_uses(const std::vector<Ref>& order) const;
   int64_t inherited_lanes(Ref node) const;
+  void find_words(const std::vector<Ref>& order);
+  void find_words_of(Ref sum, const Use& use);
+  void find_constants_around(const std::vector<Ref>& order);
+  Use* read_by(Ref pad, const Use& use);
   void choose_order(Ref node);
+  void put_last(Ref node, int64_t axis);
   void take_in(Ref home);
   bool place_in(Ref home, const Access& part);
   bool surround(Ref node, const Use& use);
@@ -66,8 +74,9 @@ private:
   Context& ctx_;
   std::vector<State>& states_;
   const std::vector<bool>& is_live_;
-  std::vector<Place> places_; ///< by id
-  std::vector<Ref> unfilled_; ///< nodes
+  std::vector<Place> places_;  ///< by id
+  std::vector<int64_t> words_; ///< by id: the axis along which four bytes are multiplied at once; -1: none
+  std::vector<Ref> unfilled_;  ///< nodes
   int64_t buffers_ = 0;
 };
 

@@ -19,7 +19,8 @@ struct Use {
   std::vector<Ref> reduce_ranges = {};
   Ref gathered = {}; ///< Gather: the range that stands for the position in its data
   Ref value = {};
-  bool zero_outside = false; ///< what the gate of `at` turns off is stored as zeros: it need not be asked
+  Ref around = {};           ///< a constant that is wanted where the gate of `at` is false, in place of zero
+  bool zero_outside = false; ///< what the gate of `at` turns off is stored as zeros, or `around`: it need not be asked
 };
 
 /// What rangeify knows of a node.

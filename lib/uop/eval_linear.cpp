@@ -35,8 +35,8 @@ struct Memory {
 // A load or store with the addresses of its operands' elements, one per element of the access (index: one per `lanes`).
 struct Access {
   Memory memory;
-  bool whole = false; ///< a register buffer: element i is memory element i
-  int64_t lanes = 1, count = 0;
+  bool whole = false;                               ///< a register buffer: element i is memory element i
+  int64_t lanes = 1, count = 0, step = 1;           ///< step: memory elements per element of the access
   std::vector<const std::byte*> index, gate, value; ///< gate may be empty; value is a load's alternative, or empty
 };
 
@@ -326,6 +326,7 @@ private:
     access.count = 1;
     for (int64_t dim : shape) access.count *= dim;
     access.lanes = std::max<int64_t>(node->i(Attr::Lanes, 1), 1);
+    if (node->is(Ops::Load)) access.step = elements_per_load(node);
     if (access.whole) {
       if (const_int(node->src[1]) != 0) fail(node, "a register buffer is accessed whole, at index 0");
       return;
@@ -361,8 +362,8 @@ private:
   int64_t element(const Access& a, int64_t i, const char* what) const {
     if (a.whole) return i;
     const int64_t first = static_cast<int64_t>(load_bits(DType::I64, a.index[static_cast<size_t>(i / a.lanes)]));
-    const int64_t at = first + i % a.lanes;
-    if (at < 0 || at >= a.memory.numel)
+    const int64_t at = first + i % a.lanes * a.step;
+    if (at < 0 || at > a.memory.numel - a.step)
       eval_error("kernel " + env_.name + ", " + a.memory.label, std::string(what) + " at index " + std::to_string(at) +
                                                                     " of " + std::to_string(a.memory.numel) +
                                                                     " elements");
@@ -379,7 +380,7 @@ private:
       if (!a.gate.empty() && *a.gate[k] == std::byte{0})
         store_bits(dtype, to, a.value.empty() ? 0 : load_bits(dtype, a.value[k]));
       else
-        std::memcpy(to, a.memory.data + element(a, i, "load") * size, static_cast<size_t>(size));
+        std::memcpy(to, a.memory.data + element(a, i, "load") * (size / a.step), static_cast<size_t>(size));
     }
   }
 

@@ -39,7 +39,8 @@ Dense eval_op(Ref node, std::span<const Dense> src, const std::vector<int64_t>& 
 struct GatherArgs {
   Dense buffer, index, gate, alt;
   int64_t lanes = 0;
-  std::string where; ///< for messages
+  std::string where;         ///< for messages
+  DType dtype = DType::Void; ///< of the load, if not the buffer's
 };
 Dense eval_gather(const GatherArgs& args, const std::vector<int64_t>& shape);
 

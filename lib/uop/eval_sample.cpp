@@ -199,7 +199,7 @@ private:
                                                    : fetch(node->src[k], operand_positions(node, k, need)));
     if (node->cls() == OpClass::Movement || node->is(Ops::After)) return src[0];
     if (node->is(Ops::Load)) {
-      GatherArgs args{src[0], src[1], {}, {}, 0, describe(node)};
+      GatherArgs args{src[0], src[1], {}, {}, 0, describe(node), node->dtype};
       if (src.size() > 2) args.gate = src[2];
       if (src.size() > 3) args.alt = src[3];
       return eval_gather(args, shape);

@@ -270,6 +270,7 @@ private:
     if (node->src.size() > 2) args.gate = aligned(node->src[2], rank);
     if (node->src.size() > 3) args.alt = aligned(node->src[3], rank);
     args.lanes = node->i(Attr::Lanes, 0);
+    args.dtype = node->dtype;
     args.where = "kernel " + env_.name + ", " + describe(node);
     return eval_gather(args, shape_of(node));
   }
@@ -283,6 +284,7 @@ private:
     if (node->src.size() > 2) args.gate = aligned(node->src[2], node->shape.size());
     if (node->src.size() > 3) args.alt = aligned(node->src[3], node->shape.size());
     args.lanes = node->i(Attr::Lanes, 0);
+    args.dtype = node->dtype;
     args.where = "kernel " + env_.name + ", slot " + std::to_string(slot_of(node->src[0]));
     return eval_gather(args, shape_of(node));
   }

@@ -133,19 +133,20 @@ Dense eval_gather(const GatherArgs& args, const std::vector<int64_t>& shape) {
   const Dense gate = has_gate ? dense_contiguous(dense_broadcast(args.gate, shape)) : Dense{};
   const Dense alt = has_alt ? dense_contiguous(dense_broadcast(args.alt, shape)) : Dense{};
   std::byte* bytes = nullptr;
-  Dense out = dense_new(buffer.dtype, shape, &bytes);
-  const int size = byte_size(buffer.dtype);
-  const int64_t lanes = std::max<int64_t>(args.lanes, 1), total = buffer.numel();
+  const DType dtype = args.dtype == DType::Void ? buffer.dtype : args.dtype;
+  Dense out = dense_new(dtype, shape, &bytes);
+  const int size = byte_size(dtype), unit = byte_size(buffer.dtype);
+  const int64_t lanes = std::max<int64_t>(args.lanes, 1), total = buffer.numel(), step = size / unit;
   for (int64_t i = 0, n = out.numel(); i < n; ++i) {
     if (has_gate && gate.first()[i] == std::byte{0}) {
-      store_bits(buffer.dtype, bytes + i * size, has_alt ? load_bits(buffer.dtype, alt.first() + i * size) : 0);
+      store_bits(dtype, bytes + i * size, has_alt ? load_bits(dtype, alt.first() + i * size) : 0);
       continue;
     }
     const int64_t at = static_cast<int64_t>(load_bits(DType::I64, index.first() + i / lanes * 8));
-    const int64_t element = at + i % lanes;
-    if (element < 0 || element >= total)
+    const int64_t element = at + i % lanes * step;
+    if (element < 0 || element > total - step)
       eval_error(args.where, "load at index " + std::to_string(element) + " of " + std::to_string(total) + " elements");
-    std::memcpy(bytes + i * size, buffer.first() + element * size, static_cast<size_t>(size));
+    std::memcpy(bytes + i * size, buffer.first() + element * unit, static_cast<size_t>(size));
   }
   return out;
 }
@@ -242,7 +243,7 @@ private:
     if (node->cls() == OpClass::Leaf) return leaf_value(node, inputs_, dims_);
     const std::vector<int64_t> shape = dims_(node->shape);
     if (node->is(Ops::Load)) {
-      GatherArgs args{src[0], src[1], {}, {}, node->i(Attr::Lanes, 0), describe(node)};
+      GatherArgs args{src[0], src[1], {}, {}, node->i(Attr::Lanes, 0), describe(node), node->dtype};
       if (src.size() > 2) args.gate = src[2];
       if (src.size() > 3) args.alt = src[3];
       return eval_gather(args, shape);

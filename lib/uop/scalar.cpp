@@ -166,6 +166,7 @@ template <Ops O> constexpr bool is_int_only() {
 
 // Whether the op has a meaning for T.
 template <Ops O, class T> constexpr bool defined() {
+  if (O == Ops::Dot4) return std::is_same_v<T, int32_t>;
   if (is_compare<O>() || O == Ops::Where || O == Ops::Max || O == Ops::Min) return true;
   if (is_bitwise<O>()) return std::is_integral_v<T>;
   if (std::is_same_v<T, bool>) return false;
@@ -205,6 +206,14 @@ template <class T> bool signs_differ(T rest, T b) {
     return false;
 }
 
+/// The sum of the products of a's bytes, unsigned, and b's, signed.
+unsigned byte_products(unsigned a, unsigned b) {
+  int sum = 0;
+  for (int shift = 0; shift < 32; shift += 8)
+    sum += static_cast<uint8_t>(a >> shift) * static_cast<int8_t>(static_cast<uint8_t>(b >> shift));
+  return static_cast<unsigned>(sum);
+}
+
 template <Ops O, class T> T int_op(T a, T b, T c) {
   using U = std::common_type_t<Unsigned<T>, unsigned>; // at least int-sized: no signed promotion overflow
   const U ua = static_cast<U>(a), ub = static_cast<U>(b), uc = static_cast<U>(c);
@@ -223,6 +232,8 @@ template <Ops O, class T> T int_op(T a, T b, T c) {
     return static_cast<T>(ua * ub);
   else if constexpr (O == Ops::Fma)
     return static_cast<T>(ua * ub + uc);
+  else if constexpr (O == Ops::Dot4)
+    return static_cast<T>(uc + byte_products(ua, ub));
   else if constexpr (O == Ops::Div)
     return int_div(a, b);
   else if constexpr (O == Ops::Mod)
@@ -350,7 +361,7 @@ template <class F> bool visit_op(Ops op, F&& f) {
     TGC_CASE(Tanh) TGC_CASE(Erf) TGC_CASE(Floor) TGC_CASE(Ceil) TGC_CASE(Trunc) TGC_CASE(Round) TGC_CASE(Add)
     TGC_CASE(Sub) TGC_CASE(Mul) TGC_CASE(Div) TGC_CASE(Mod) TGC_CASE(FloorDiv) TGC_CASE(FloorMod) TGC_CASE(Max)
     TGC_CASE(Min) TGC_CASE(Pow) TGC_CASE(And) TGC_CASE(Or) TGC_CASE(Xor) TGC_CASE(Shl) TGC_CASE(Shr) TGC_CASE(Lt)
-    TGC_CASE(Le) TGC_CASE(Eq) TGC_CASE(Ne) TGC_CASE(Where) TGC_CASE(Fma)
+    TGC_CASE(Le) TGC_CASE(Eq) TGC_CASE(Ne) TGC_CASE(Where) TGC_CASE(Fma) TGC_CASE(Dot4)
 #undef TGC_CASE
   default: return false;
   }
@@ -384,7 +395,7 @@ template <Ops O, DType D> void loop(int64_t n, const Strided (&in)[3], std::byte
     for (int64_t i = 0; i < n; ++i) {
       const auto a = at(in[0], i);
       const auto b = kUnary ? a : at(in[1], i);
-      const auto c = O == Ops::Fma ? at(in[2], i) : a;
+      const auto c = O == Ops::Fma || O == Ops::Dot4 ? at(in[2], i) : a;
       dst[i] = Elem<D>::put(value_op<O, D>(a, b, c));
     }
   }

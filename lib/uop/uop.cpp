@@ -117,6 +117,8 @@ AttrValue canonical_value(DType dtype, const AttrValue& value) {
   return std::isnan(v) ? std::numeric_limits<double>::quiet_NaN() : round_to(dtype, v);
 }
 
+bool is_byte(DType t) { return t == DType::I8 || t == DType::U8; }
+
 DType infer_dtype(Ops op, DType given, Refs src) {
   switch (info(op).dtype) {
   case DTypeRule::Given: return given;
@@ -125,6 +127,7 @@ DType infer_dtype(Ops op, DType given, Refs src) {
   case DTypeRule::Bool: return DType::Bool;
   case DTypeRule::Void: return DType::Void;
   case DTypeRule::Index: return DType::Index;
+  case DTypeRule::Loaded: return given == DType::I32 && is_byte(src[0]->dtype) ? given : src[0]->dtype;
   }
   return DType::Void;
 }
@@ -139,6 +142,8 @@ void check_source_types(Ops op, DType dtype, Refs src) {
   if (cls == OpClass::Binary || cls == OpClass::Compare || cls == OpClass::Unary)
     need(src[0]->dtype != DType::Void, "source has no value");
   if (op == Ops::Where) need(src[0]->dtype == DType::Bool && src[1]->dtype == src[2]->dtype, "needs (bool, T, T)");
+  if (op == Ops::Dot4)
+    need(dtype == DType::I32 && src[1]->dtype == dtype && src[2]->dtype == dtype, "sources must be i32");
   if (op == Ops::Fma) need(src[1]->dtype == dtype && src[2]->dtype == dtype, "sources have different dtypes");
   if (op == Ops::Bitcast) need(byte_size(src[0]->dtype) == byte_size(dtype), "changes the element size");
   if (info(op).shape == ShapeRule::Dims || (cls == OpClass::Movement && op != Ops::Permute && op != Ops::Flip)) {
@@ -388,6 +393,8 @@ std::vector<Ref> toposort(Refs roots, bool enter_funcs) {
   }
   return order;
 }
+
+int64_t elements_per_load(Ref load) { return byte_size(load->dtype) / byte_size(load->src[0]->dtype); }
 
 Ref make_func(std::string name, Ref body, Refs params) {
   std::vector<Ref> src = {body};

@@ -21,7 +21,7 @@ enum class Ops : uint8_t {
 #include "uop/ops.def"
 };
 enum class OpClass : uint8_t { Leaf, Movement, Unary, Binary, Compare, Ternary, Reduce, Memory, Control };
-enum class DTypeRule : uint8_t { Given, Src0, Src1, Bool, Void, Index };
+enum class DTypeRule : uint8_t { Given, Src0, Src1, Bool, Void, Index, Loaded };
 enum class ShapeRule : uint8_t {
   Scalar,
   Dims,
@@ -197,6 +197,8 @@ Ref bitcast(Ref a, DType dtype);
 Ref make_func(std::string name, Ref body, Refs params = {});
 /// `func` with another body; params of the old one that the new one does not reach become sources of the func.
 Ref with_body(Ref func, Ref body);
+/// Elements of its buffer that an element of `load` is: 4 where an i32 is read from bytes, else 1.
+int64_t elements_per_load(Ref load);
 /// A Param with space=trap.
 inline bool is_trap(Ref x) { return x->is(Ops::Param) && x->s(Attr::Space, "") == "trap"; }
 

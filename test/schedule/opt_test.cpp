@@ -245,7 +245,7 @@ TEST(Opts, ARefusalSaysWhy) {
             "error TGC-E302: opt \"lane 1\": a staged value depends on the axis and its scratch does not");
   EXPECT_EQ(refusal("tile 3"),
             "error TGC-E302: opt \"tile 3\": unknown; known are split, merge, collapse, reorder, thread, unroll, "
-            "upcast, lane, pack, stage, defer, nest, winograd");
+            "upcast, lane, word, pack, stage, defer, nest, winograd");
 }
 
 } // namespace tgc

@@ -138,6 +138,7 @@ std::vector<Ref> one_of_each(Context& c) {
       bitcast(x, DType::U32),
       where(lt(x, x), x, x),
       c.make(Ops::Fma, DType::F32, {x, x, x}),
+      c.make(Ops::Dot4, DType::I32, {cast(x, DType::I32), cast(x, DType::I32), c.constant(DType::I32, 0)}),
       c.make(Ops::Reduce, DType::F32, {x},
              {{Attr::Kind, str("max")}, {Attr::Axes, std::vector<int64_t>{0}}, {Attr::Keep, int64_t{1}}}),
       load,

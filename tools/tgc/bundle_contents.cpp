@@ -195,9 +195,12 @@ private:
       } else if (node->is(Ops::End)) {
         trips.pop_back();
       } else if ((node->is(Ops::Load) || node->is(Ops::Store)) && node->src[0]->is(Ops::Param)) {
-        Ref at_once = dim_mul(numel(ctx_, node->src[1]->shape), ctx_.index(node->i(Attr::Lanes, 1)));
+        const int64_t each = node->i(Attr::Lanes, 1) * (node->is(Ops::Load) ? elements_per_load(node) : 1);
+        Ref at_once = dim_mul(numel(ctx_, node->src[1]->shape), ctx_.index(each));
         Ref& total = accesses.try_emplace(node->src[0], ctx_.index(0)).first->second;
         total = dim_add(total, dim_mul(trips.back(), at_once));
+      } else if (node->is(Ops::Dot4)) {
+        k.flops = dim_add(k.flops, dim_mul(trips.back(), dim_mul(numel(ctx_, node->shape), ctx_.index(8))));
       } else if (is_float(node->dtype) && node->cls() != OpClass::Memory && node->cls() != OpClass::Leaf &&
                  !node->is(Ops::After)) {
         Ref lanes = dim_mul(numel(ctx_, node->shape), ctx_.index(node->is(Ops::Fma) ? 2 : 1));

@@ -9,10 +9,12 @@
 #include "rewrite/lower/expand.h"
 #include "rewrite/lower/linearize.h"
 #include "rewrite/lower/stage.h"
+#include "rewrite/lower/words.h"
 #include "rewrite/rewrite.h"
 #include "rewrite/rules/decompose.h"
 #include "rewrite/rules/symbolic.h"
 #include "rewrite/rules/widen_half.h"
+#include "schedule/byte_products.h"
 #include "schedule/constants.h"
 #include "schedule/memory_plan.h"
 #include "schedule/optimize.h"
@@ -29,6 +31,8 @@ Ref simplify_pass(Ref root, PassContext& context) {
 constexpr Pass kGraphPasses[] = {
     {"widen-half",     "rewrite", [](Ref root, PassContext& c) { return widen_half(root, c); },
      "tensor", "tensor", true,  "computes f16 and bf16 in f32, rounded where stored, compared or converted"},
+    {"byte-products",  "schedule", [](Ref root, PassContext& c) { return byte_products(root, c); },
+     "tensor", "tensor", true,  "makes sums of products of quantised values sums over u8 and i8"},
     {"rangeify",       "schedule", [](Ref root, PassContext& c) { return rangeify(root, default_fusion, c.origin); },
      "tensor", "plan",   false, "decides which values live in memory and cuts the graph into kernels over ranges"},
     {"mark-constants", "schedule", [](Ref root, PassContext&) { return mark_constants(root); },
@@ -42,6 +46,8 @@ constexpr Pass kGraphPasses[] = {
      "plan",   "plan",   true,  "splits, orders, tiles, threads and packs for the target (opts)"},
 };
 constexpr Pass kKernelPasses[] = {
+    {"form-words",    "rewrite", [](Ref kernel, PassContext&) { return form_words(kernel); },
+     "kernel",  "kernel",  false, "loads four bytes as one element and multiplies them by dot4"},
     {"expand",        "rewrite", [](Ref kernel, PassContext&) { return expand(kernel); },
      "kernel",  "kernel",  false, "turns upcast and lane ranges into dims of shaped values"},
     {"simplify",      "rewrite", simplify_pass,

@@ -130,7 +130,8 @@ Ref lower_access(Ref kernel) {
       int64_t rank = src[1]->rank();
       Ref iota = ctx.make(Ops::Iota, DType::Index, {src[1]->shape.back()}, {{Attr::Dim, rank - 1}, {Attr::Rank, rank}});
       std::pair<Ref, Ref> first_lane[] = {{iota, ctx.index(0)}};
-      Ref first = coefficient(src[1], iota) == 1 ? simplify(substitute(src[1], first_lane)) : src[1];
+      const int64_t step = node->is(Ops::Load) ? elements_per_load(node) : 1;
+      Ref first = coefficient(src[1], iota) == step ? simplify(substitute(src[1], first_lane)) : src[1];
       if (first->rank() == 0 || is_const(first->shape.back(), 1)) { // else a loaded position differs between lanes
         attrs.push_back({Attr::Lanes, *dim_int(src[1]->shape.back())});
         src[1] = first;

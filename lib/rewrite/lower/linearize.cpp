@@ -267,17 +267,19 @@ private:
     return result;
   }
 
-  /// `sum` <op> every term of the unrolled ranges, in order; a product into a sum is one Fma.
+  /// `sum` <op> every term of the unrolled ranges, in order; a product into a sum is one Fma, and products of bytes add
+  /// to it.
   Ref repeated_terms(Ref reduce, const std::vector<Ref>& unrolls, Ref sum, Body* body) {
     unrolled(unrolls, [&](const std::vector<std::pair<Ref, Ref>>& values) {
       Ref term = values.empty() ? reduce->src[0] : unroll(reduce->src[0], values);
       bool add = reduce->s(Attr::Kind) == "add";
       bool fused = contract_ && add && term->is(Ops::Mul) && is_float(term->dtype) && byte_size(term->dtype) >= 4;
-      std::vector<Ref> operands = fused ? std::vector<Ref>{term->src[0], term->src[1]} : std::vector<Ref>{term};
+      const bool dots = add && term->is(Ops::Dot4) && is_const(term->src[2], 0);
+      std::vector<Ref> operands = fused || dots ? std::vector<Ref>{term->src[0], term->src[1]} : std::vector<Ref>{term};
       for (Ref s : operands) emit(s, body);
       for (Ref& s : operands) s = resolve(s);
-      sum = fused ? ctx_.make(Ops::Fma, term->dtype, {operands[0], operands[1], sum})
-                  : binary(reduce_op(reduce->s(Attr::Kind)), sum, operands[0]);
+      sum = fused || dots ? ctx_.make(dots ? Ops::Dot4 : Ops::Fma, term->dtype, {operands[0], operands[1], sum})
+                          : binary(reduce_op(reduce->s(Attr::Kind)), sum, operands[0]);
       body->append({sum});
     });
     return sum;

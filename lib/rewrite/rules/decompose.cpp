@@ -155,6 +155,18 @@ Ref subtract_product(Match& m) {
   return m.graph().make(Ops::Fma, m.root()->dtype, {x, y, m[Z]});
 }
 
+/// Byte by byte: shifts put a byte on top, and back down with its sign or with zeros.
+Ref dot4_rule(Match& m) {
+  const auto byte = [&](Ref x, int i) { return binary(Ops::Shl, x, const_like(x, 24 - 8 * i)); };
+  const Ref down = const_like(m[X], 24), low = const_like(m[X], 255);
+  Ref sum = m[Z];
+  for (int i = 0; i < 4; ++i) {
+    const Ref a = binary(Ops::And, binary(Ops::Shr, m[X], const_like(m[X], 8 * i)), low);
+    sum = sum + a * binary(Ops::Shr, byte(m[Y], i), down);
+  }
+  return sum;
+}
+
 /// The rules whose op the target lacks.
 std::vector<Rule> lacking(const PatternMatcher& table, const TargetInfo& target) {
   std::vector<Rule> rules;
@@ -188,6 +200,7 @@ const PatternMatcher& decompose_basic() {
           {"floordiv", ints(floordiv(X, Y)), floordiv_rule},
           {"floormod", ints(floormod(X, Y)), floormod_rule},
           {"mod-int", ints(Pat(X) % Y), mod_int},
+          {"dot4", op(Ops::Dot4, {X, Y, Z}), dot4_rule},
       },
       kSameValue);
   return rules;
