@@ -15,6 +15,7 @@
 
 #include "render/renderer.h"
 #include "render/row_builder.h"
+#include "render/row_order.h"
 #include "uop/diag.h"
 #include "uop/scalar.h"
 
@@ -193,6 +194,7 @@ RowCode RowLowering::run() {
   place_scratch();
   for (Ref x : func_->src[0]->src) instruction(x);
   TGC_CHECK(loops_.empty(), "kernel " + code_.name + " leaves a range open");
+  order_rows(code_);
   return std::move(code_);
 }
 

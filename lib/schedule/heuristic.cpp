@@ -395,7 +395,8 @@ private:
       Ref axis = axes_[i];
       if (is_output(axis) || axis->s(Attr::Axis) != "reduce" || extent(axis) == 0) continue;
       const bool fits = wishes_.unrolled > 0 || fits_unrolled(axis);
-      if (fits && extent(axis) <= budget) {
+      const bool is_long = wishes_.unrolled == 0 && contraction_ && extent(axis) > kMaxTerms && extent(axis) % 4 == 0;
+      if (fits && extent(axis) <= budget && !is_long) {
         if (attempt(Opt::Kind::Unroll, {static_cast<int64_t>(i)})) budget /= std::max<int64_t>(1, extent(axis));
       } else if (fits && contraction_ && budget >= 4 && extent(axis) % 4 == 0 &&
                  attempt(Opt::Kind::Split, {static_cast<int64_t>(i), 4})) {
