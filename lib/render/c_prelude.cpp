@@ -382,7 +382,7 @@ std::string CPrelude::vector_op(Ops op, const CType& result, const CType& operan
   }
   if (op == Ops::Cast) {
     if (!(is_float(operand.dtype) && is_int(result.dtype)) && !operand.is_mask()) return convert(result, operand);
-    const std::string name = T + "_from_" + V;
+    const std::string name = T + "_cast_from_" + V; // not `convert`, whose values are known to fit
     const std::string one = operand.is_mask() ? "(" + lane_type(result) + ")(x[i] != 0)"
                                               : scalar_cast(result.dtype, operand.dtype) + "(x[i])";
     if (define(name))
