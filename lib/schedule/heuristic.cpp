@@ -27,6 +27,7 @@ constexpr int64_t kMaxRows = 16;        // register rows of a tile
 constexpr int64_t kOverlapRows = 4;     // the same where nothing is reused but what windows share: more spare little
 constexpr int64_t kFarRows = 8;         // the same where each row is a stream from far memory: prefetchers follow few
 constexpr int64_t kMaxUnrolled = 16;    // reduction steps repeated in the code
+constexpr int64_t kMaxTerms = 8;        // the same of products, if a loop of four each can do it instead
 constexpr double kVectorLoad = 0.1;     // cost of a contiguous load beside a multiply-add that reuses it
 constexpr double kGatedBroadcast = 0.3; // the same of a scalar load that may be off
 constexpr double kStagedElement = 1.5;  // the same of copying an element to scratch
