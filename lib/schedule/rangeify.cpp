@@ -160,6 +160,12 @@ private:
     while (node->cls() == OpClass::Movement || is_widened_byte(node)) node = node->src[0];
     return node;
   }
+  /// Weights that are halves stay halves in the bundle and in memory; kernels widen what they read.
+  bool is_widened_weight(Ref node) const {
+    const bool from_half =
+        node->is(Ops::Cast) && (node->src[0]->dtype == DType::F16 || node->src[0]->dtype == DType::BF16);
+    return from_half && node->dtype == DType::F32 && computed(node->src[0])->is(Ops::Weight);
+  }
   /// The sum of products that a kernel which computes `node` would run; null if none.
   Ref product_in(Ref node) const {
     return realized_[node->id] || must_realize_[computed(node)->id] ? Ref() : product_[node->id];
@@ -294,7 +300,8 @@ private:
 
   Fusion decide(Ref node, const State& s) {
     if (s.uses.size() > kMaxUses && !reads_[node->id].empty()) return Fusion::Realize;
-    if (node->cls() == OpClass::Movement || is_widened_byte(node) || is_stored_around(node)) return Fusion::Inline;
+    if (node->cls() == OpClass::Movement || is_widened_byte(node) || is_widened_weight(node) || is_stored_around(node))
+      return Fusion::Inline;
     if (folds(node)) return Fusion::Realize;
     FusionQuery q{.node = node,
                   .uses = static_cast<int64_t>(s.uses.size()),

@@ -79,6 +79,27 @@ TEST(Schedule, AConstantIsNoBufferHoweverManyReadIt) {
   EXPECT_EQ(check(g), kReaders);
 }
 
+TEST(Schedule, HalfWeightsAreWidenedWhereTheyAreRead) {
+  Graph g;
+  const auto bits = std::make_shared<std::vector<uint16_t>>();
+  for (int i = 0; i < 24 * 40; ++i) bits->push_back(static_cast<uint16_t>(0x3c00 + (i * 37) % 512)); // 1 to 1.5
+  g.m.weights["h"] = {.kind = WeightData::Kind::Inline,
+                      .file = {},
+                      .offset = 0,
+                      .length = bits->size() * sizeof(uint16_t),
+                      .data = reinterpret_cast<const std::byte*>(bits->data()),
+                      .owner = bits,
+                      .hash = 0};
+  Ref half = g.ctx.make(Ops::Weight, DType::F16, g.dims({24, 40}), {{Attr::Key, std::string("h")}});
+  Ref y = g.matmul(g.param({30, 24}), g.ctx.make(Ops::Cast, DType::F32, {half}));
+  const Ref plan = optimize_plan(rangeify(g.output(y).done().root), wide_target());
+  size_t packed = 0;
+  for (Ref call : plan->src[0]->src)
+    for (Ref argument : call->src.subspan(1)) packed += argument->is(Ops::Weight) && argument->dtype == DType::F16;
+  EXPECT_EQ(packed, 3U); // the packing reads one and writes another, which the product reads
+  EXPECT_EQ(check(g), 1U);
+}
+
 TEST(Schedule, ScoresTooLongForScratchAreABuffer) {
   Graph g;
   const int64_t keys = 9000;
