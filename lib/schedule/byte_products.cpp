@@ -61,11 +61,22 @@ struct Factor {
   Ref flat_zero;          ///< zero where it is the same everywhere, else null
 };
 
+/// Whether the i32s `zero` are surely values of `bytes`' type, as a zero point is by its own type.
+bool is_zero_point(Ref zero, Ref bytes) {
+  if (const Ref flat = uniform(zero); flat && const_int(flat)) {
+    const IntRange range = int_range(bytes->dtype);
+    return *const_int(flat) >= range.lo && *const_int(flat) <= range.hi;
+  }
+  while (is_movement(zero)) zero = zero->src[0];
+  return zero->is(Ops::Cast) && zero->src[0]->dtype == bytes->dtype;
+}
+
 /// Takes apart cast(bytes) - zero, in i32.
 bool take_integer(Ref x, Factor& f) {
   if (x->is(Ops::Sub)) f.zero = x->src[1], x = x->src[0];
   if (!x->is(Ops::Cast) || x->dtype != DType::I32 || !is_byte(x->src[0])) return false;
   f.bytes = x->src[0];
+  if (f.zero && !is_zero_point(f.zero, f.bytes)) return false;
   f.flat_zero = f.zero ? uniform(f.zero) : i32(*x->ctx, 0);
   return true;
 }

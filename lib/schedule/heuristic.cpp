@@ -28,6 +28,8 @@ constexpr int64_t kOverlapRows = 4;     // the same where nothing is reused but 
 constexpr int64_t kFarRows = 8;         // the same where each row is a stream from far memory: prefetchers follow few
 constexpr int64_t kMaxUnrolled = 16;    // reduction steps repeated in the code
 constexpr int64_t kMaxTerms = 8;        // the same of products, if a loop of four each can do it instead
+constexpr int64_t kManyRows = 64;       // rows that make it worth to copy what they all read
+constexpr int64_t kFarTerms = 1024;     // bytes between terms from which on they are no stream
 constexpr double kVectorLoad = 0.1;     // cost of a contiguous load beside a multiply-add that reuses it
 constexpr double kGatedBroadcast = 0.3; // the same of a scalar load that may be off
 constexpr double kStagedElement = 1.5;  // the same of copying an element to scratch
@@ -107,7 +109,7 @@ private:
       cheap |= c == 1 || c == 0;
     }
     for (Ref axis : axes_)
-      if (!is_output(axis) && !cheap && extent(axis) >= vector() / 2)
+      if (!is_output(axis) && !cheap) // however long it is: that may be open, and decides the order of the sum
         for (Ref load : loads_)
           if (unit_stride(load, axis)) return Ref();
     return lane;
@@ -258,14 +260,30 @@ private:
 
   std::vector<Ref> contraction_loads() const { return product_loads(contraction_); }
 
-  /// Tiles; where operands lie across the lanes, walks panels of lanes outside of the rows and copies each to scratch.
+  /// A run-time operand of which many rows read panels whose terms lie far apart: each is another page, and strides of
+  /// a power of two are few sets of a cache.
+  bool is_scattered(Ref load, Ref lane) const {
+    const Ref row = row_axis(lane);
+    if (!row || row->src[0]->lo < kManyRows || depends(load->src[1], row)) return false;
+    if (is_constant(load) || coefficient(load->src[1], lane) != 1) return false;
+    return std::any_of(axes_.begin(), axes_.end(), [&](Ref axis) {
+      return !is_output(axis) && coefficient(load->src[1], axis).value_or(0) * byte_size(load->dtype) >= kFarTerms;
+    });
+  }
+
+  /// Tiles; where operands lie across the lanes, or are scattered, walks panels of lanes outside of the rows and copies
+  /// each to scratch.
   void tile_and_stage(Ref lane) {
-    std::vector<int64_t> slots;
-    for (Ref load : contraction_loads())
-      if (wants_stage(load, lane) && load->src[0]->is(Ops::Param)) slots.push_back(load->src[0]->i(Attr::Slot));
+    std::vector<int64_t> slots, scattered;
+    for (Ref load : contraction_loads()) {
+      if (!load->src[0]->is(Ops::Param)) continue;
+      if (wants_stage(load, lane)) slots.push_back(load->src[0]->i(Attr::Slot));
+      if (may_stage_ && is_scattered(load, lane)) scattered.push_back(load->src[0]->i(Attr::Slot));
+    }
     const OptKernel saved = k_;
     const size_t count = opts_.size();
-    tile(lane, !slots.empty());
+    tile(lane, !slots.empty() || !scattered.empty());
+    for (const int64_t slot : scattered) stage_panel(slot);
     for (const int64_t slot : slots) {
       if (stage_panel(slot)) continue;
       k_ = saved;

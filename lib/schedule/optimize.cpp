@@ -48,6 +48,11 @@ OptKernel apply_given(Ref func) {
   OptKernel kernel{func, {}};
   if (text.find('|') == std::string::npos) {
     apply_opts(kernel, text);
+    if (nests_of(kernel.func).size() > 1)
+      throw CompileError(Diagnostic{.code = ErrorCode::E302,
+                                    .where = "",
+                                    .message = "opts \"" + text + "\" open nests and list no opts for them",
+                                    .note = "add a list for each nest and one for all, separated by |"});
     return kernel;
   }
   std::vector<std::string> lists(1);

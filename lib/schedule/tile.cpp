@@ -40,6 +40,8 @@ int64_t shared_reads(Ref product, Ref row, int64_t rows, Ref axis) {
 
 namespace {
 
+constexpr int64_t kManyRows = 512; // enough to repeat some of them
+
 int64_t most_shared(Ref product, Ref row, int64_t rows) {
   int64_t most = 0;
   for (Ref axis : product->src.subspan(1)) most = std::max(most, shared_reads(product, row, rows, axis));
@@ -65,8 +67,10 @@ int64_t sliding_rows(Ref product, Ref row, int64_t most, int64_t registers) {
 int64_t row_count(int64_t n, int64_t most) {
   if (n == 0) return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(most))); // the last tile is masked
   if (n <= most) return n;
+  // Of many rows a hundredth may be repeated: taller tiles read what the rows share less often.
+  const int64_t repeats = n >= kManyRows ? n / 100 : 0;
   for (int64_t rows = most; rows >= std::max<int64_t>(4, most / 2); --rows)
-    if (n % rows == 0) return rows;
+    if ((n + rows - 1) / rows * rows - n <= repeats) return rows;
   const int64_t tiles = (n + most - 1) / most;
   return (n + tiles - 1) / tiles;
 }

@@ -26,7 +26,8 @@ bool slides(Ref product, Ref lane, Ref row);
 /// share most of, have a register each.
 int64_t sliding_rows(Ref product, Ref row, int64_t most, int64_t registers);
 
-/// Rows of the tiles that `n` rows, 0 if that is open, are cut into: no more than `most`, and if possible all alike.
+/// Rows of the tiles that `n` rows, 0 if that is open, are cut into: no more than `most`, and if possible all alike; of
+/// many rows a few may be done twice.
 int64_t row_count(int64_t n, int64_t most);
 
 /// Vectors of `vector` lanes, 1, 2 or 4, that a kernel without products takes side by side along `lane`, an output

@@ -189,6 +189,19 @@ TEST(Opts, NestsHaveListsOfTheirOwn) {
             "opt \"reorder 1 0 2 3 4\": a block axis, which nests share, must stay where it is");
   EXPECT_EQ(refused("nest 1 36 | pack 2 0 3 4 | | |"), "opt \"pack\" in nest 0: other nests may read the operand too");
   EXPECT_EQ(refused("nest 1 36 | | | |"), "accepted");
+  EXPECT_EQ(refused("nest 1 36"), "opts \"nest 1 36\" open nests and list no opts for them");
+}
+
+TEST(Opts, WhatManyRowsReadIsCopiedIfItsTermsLieFarApart) {
+  const auto opts = [](int64_t rows, int64_t columns) {
+    Graph g;
+    Ref y = g.matmul(g.param({rows, 24}), g.param({24, columns}));
+    Ref kernel = rangeify(g.output(y).done().root)->src[0]->src[0]->src[0];
+    return optimize_kernel(kernel, wide_target(), {}).func->s(Attr::Opts);
+  };
+  EXPECT_NE(opts(64, 256).find("stage 2 "), std::string::npos) << opts(64, 256);
+  EXPECT_EQ(opts(64, 248).find("stage 2 "), std::string::npos) << opts(64, 248); // 992 bytes from term to term
+  EXPECT_EQ(opts(56, 256).find("stage 2 "), std::string::npos) << opts(56, 256); // few rows
 }
 
 /// Every Div of `func`, and whether its dividend is a sum.
@@ -226,6 +239,12 @@ TEST(Opts, DeferIsForQuotientsThatAddUpToOne) {
   ASSERT_EQ(other.size(), 1U);
   OptKernel by_squares{substitute(kernel, other), {}};
   EXPECT_THROW(apply_opt(by_squares, Opt{Opt::Kind::Defer, {}}), CompileError);
+  std::vector<std::pair<Ref, Ref>> unbounded; // exp y instead of exp(y - max y)
+  for (Ref node : toposort(kernel))
+    if (node->is(Ops::Exp)) unbounded.emplace_back(node->src[0], node->src[0]->src[0]);
+  ASSERT_EQ(unbounded.size(), 1U);
+  OptKernel large{substitute(kernel, unbounded), {}};
+  EXPECT_THROW(apply_opt(large, Opt{Opt::Kind::Defer, {}}), CompileError);
 }
 
 TEST(Opts, ARefusalSaysWhy) {

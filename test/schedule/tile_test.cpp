@@ -52,6 +52,15 @@ TargetInfo registers(int count) {
   return t;
 }
 
+TEST(Tile, ManyRowsMayRepeatAFewForTallerTiles) {
+  EXPECT_EQ(row_count(56, 14), 14);
+  EXPECT_EQ(row_count(64, 14), 8);   // 13 and 14 would repeat rows
+  EXPECT_EQ(row_count(197, 14), 14); // no divisor: 15 tiles, of which the last repeats 13 rows
+  EXPECT_EQ(row_count(512, 14), 12); // 516 rows are done, not 518
+  EXPECT_EQ(row_count(1024, 14), 13);
+  EXPECT_EQ(row_count(2048, 14), 14);
+}
+
 } // namespace
 
 TEST(Tile, CountWhatNeighboursShare) {

@@ -118,6 +118,17 @@ TEST(Dims, OneBundleComputesWhatABundlePerSizeDoes) {
   compare_sizes(std::string(with_p).replace(with_p.find(outputs), outputs.size(), R"("outputs":["y"])"));
 }
 
+TEST(Dims, SumsOfRowsHaveOneOrderHoweverLong) {
+  const char* graph = R"({"tgc":1,"dims":{"k":[1,70]},"inputs":[{"name":"x","type":"f32","shape":[64,"k"]}],
+    "nodes":[{"op":"reduce","name":"y","in":["x"],"kind":"add","axes":[1]}],"outputs":["y"]})";
+  Loaded any(compiled(graph, {}, "any_rows"));
+  for (const int64_t k : {1, 3, 7, 8, 17, 40, 70}) {
+    Loaded one(compiled(graph, {{"k", {k, k}}}, "one_row"));
+    any.set(0, {64, k});
+    EXPECT_TRUE(any.run() == one.run()) << k;
+  }
+}
+
 TEST(Dims, DimsThatDisagreeAreRefused) {
   Loaded any(compiled(kAttention, {}, "any"));
   any.set(0, {2, 5, 32});

@@ -137,9 +137,16 @@ private:
 
   /// Runs `each` once per combination of the unroll ranges' values, with the replacements that make them constants.
   template <typename Each> void unrolled(const std::vector<Ref>& ranges, Each each) {
+    constexpr int64_t kMaxSteps = 4096;
+    int64_t steps = 1;
     std::vector<std::pair<Ref, Ref>> values;
     for (Ref r : ranges) {
-      TGC_CHECK(dim_int(r->src[0]), "an unrolled range has no constant extent");
+      steps *= dim_int(r->src[0]).value_or(kMaxSteps + 1);
+      if (steps > kMaxSteps) // text by hand
+        throw CompileError(
+            {ErrorCode::E103, "kernel \"" + kernel_->s(Attr::Name) + "\"",
+             "ranges of axis \"unroll\" are open or repeat code more than " + std::to_string(kMaxSteps) + " times",
+             "split the range first"});
       values.emplace_back(r, ctx_.index(0));
     }
     while (true) {

@@ -11,6 +11,7 @@
 
 #include "rewrite/lower/expand.h"
 #include "rewrite/rewrite.h"
+#include "uop/diag.h"
 
 namespace tgc {
 namespace {
@@ -83,6 +84,9 @@ Ref form_words(Ref kernel) {
   Context& ctx = *kernel->ctx;
   std::vector<std::pair<Ref, Ref>> sums, repeated;
   for (Ref node : toposort(kernel)) {
+    if (is_word(node) && !is_const(node->src[0], 4))
+      throw CompileError({ErrorCode::E103, "kernel \"" + kernel->s(Attr::Name) + "\"",
+                          "a range of axis \"word\" has another extent than 4", "a word is four bytes"});
     if (is_word(node)) repeated.emplace_back(node, ctx.range(node->src[0], node->i(Attr::Id), "unroll"));
     if (!node->is(Ops::Reduce)) continue;
     const auto range = std::find_if(node->src.begin() + 1, node->src.end(), is_word);
