@@ -9,6 +9,7 @@
 #include "rewrite/rules/transcendental.h"
 
 #include <bit>
+#include <cmath>
 #include <limits>
 
 #include "rewrite/rules/polynomials.h"
@@ -77,17 +78,35 @@ Ref horner(Ref x, const float* c, int n) { return horner_of(x, c, n); }
 Ref horner(Ref x, const double* c, int n) { return horner_of(x, c, n); }
 } // namespace real
 
+namespace {
+double exponent_bias(Ref x) { return is_double(x) ? 1023 : 127; }
+
+/// e^v * 2^shift. Where the integer nearest to v * log2 e, plus shift, is the exponent of a normal number; if it is one
+/// below, 0. `unit`: magic + exponent bias + shift, so that the integer's bits, moved up, are the power of 2.
+Ref exp_shifted(Ref v, Ref unit) {
+  const bool d = is_double(v);
+  const Ref t = v * kLog2E[0] + unit, n = t - unit;
+  const double hi = d ? kLn2[0] : kLn2F32[0], lo = d ? kLn2[1] : kLn2F32[1];
+  const Ref r = (v - n * hi) - n * lo;
+  const Ref s = r * r * (d ? real::horner(r, kExpF64) : real::horner(r, kExpF32)) + r;
+  const Ref power = bitcast(binary(Ops::Shl, bits(t), int_like(bits(t), mantissa_bits(v))), v->dtype);
+  return s * power + power;
+}
+/// e^v, if that and its reciprocal are normal numbers.
+Ref exp_within(Ref v) { return exp_shifted(v, const_like(v, magic(v) + exponent_bias(v))); }
+Ref at_most(Ref x, double limit) { return where(lt(const_like(x, limit), x), const_like(x, limit), x); }
+} // namespace
+
 Ref exp_of(Ref x) {
   const bool d = is_double(x);
-  // Below the first, 0 after rounding; above the second, infinity.
-  const Ref v = real::clamp(x, d ? -746 : -104.5, d ? 710 : 89);
-  const real::Rounded n = real::nearest(v * kLog2E[0]);
-  const double hi = d ? kLn2[0] : kLn2F32[0], lo = d ? kLn2[1] : kLn2F32[1];
-  const Ref r = (v - n.value * hi) - n.value * lo;
-  const Ref p = r * r * (d ? real::horner(r, kExpF64) : real::horner(r, kExpF32));
-  // A masked score is far below: 0 there by a choice, since a product that underflows takes a hundred times as long.
-  const Ref none = lt(x, const_like(x, d ? -745.5 : -104.25));
-  return real::scale(where(none, const_like(x, 0), r + p + 1.0), n.integer);
+  // Below the first, 0 after rounding; above the second, infinity. The first's exponent is the one below: 0 and no
+  // product that underflows, which takes a hundred times as long (masked scores are far below).
+  const Ref v = real::clamp(x, d ? -746.3 : -104.5, d ? 710 : 89);
+  // Subnormal results are made normal, the largest half as large: 2^k is a float, and only the last product rounds.
+  const double up = d ? 54 : 24, unit = magic(x) + exponent_bias(x);
+  const Ref negative = lt(x, const_like(x, 0));
+  const Ref shifted = exp_shifted(v, where(negative, const_like(x, unit + up), const_like(x, unit - 1)));
+  return shifted * where(negative, const_like(x, std::exp2(-up)), const_like(x, 2));
 }
 
 Ref log_of(Ref x) {
@@ -113,8 +132,8 @@ Ref log_of(Ref x) {
 Ref tanh_of(Ref x) {
   const Ref a = unary(Ops::Abs, x), z = x * x;
   const Ref p = is_double(x) ? real::horner(z, kTanhF64) : real::horner(z, kTanhF32);
-  const Ref small = a + a * z * p;
-  const Ref large = const_like(x, 1) - binary(Ops::Div, const_like(x, 2), unary(Ops::Exp, a + a) + 1.0);
+  const Ref small = a + a * z * p, b = at_most(a, is_double(x) ? 20 : 10); // tanh is 1 from here on
+  const Ref large = const_like(x, 1) - binary(Ops::Div, const_like(x, 2), exp_within(b + b) + 1.0);
   return real::with_sign_of(where(lt(a, const_like(x, 0.625)), small, large), x);
 }
 
@@ -122,14 +141,13 @@ Ref erf_of(Ref x) {
   const bool d = is_double(x);
   const Ref magnitude = unary(Ops::Abs, x), z = x * x;
   const Ref small = magnitude + magnitude * (d ? real::horner(z, kErfF64) : real::horner(z, kErfF32));
-  const Ref limit = const_like(x, d ? 6 : 4); // erf is 1 from here on
-  const Ref a = where(lt(limit, magnitude), limit, magnitude);
-  Ref p; // log erfc a + a^2
+  const Ref a = at_most(magnitude, d ? 6 : 4); // erf is 1 from here on
+  Ref p;                                       // log erfc a + a^2
   if (d)
     p = where(lt(a, const_like(x, 3)), real::horner(a - 2.0, kErfcNearF64), real::horner(a - 4.5, kErfcFarF64));
   else
     p = real::horner(a - 2.0, kErfcF32);
-  const Ref large = const_like(x, 1) - unary(Ops::Exp, p - a * a);
+  const Ref large = const_like(x, 1) - exp_within(p - a * a);
   return real::with_sign_of(where(lt(magnitude, const_like(x, 1)), small, large), x);
 }
 

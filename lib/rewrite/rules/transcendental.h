@@ -10,8 +10,8 @@ namespace tgc {
 
 Ref exp_of(Ref x);  ///< all x
 Ref log_of(Ref x);  ///< all x
-Ref tanh_of(Ref x); ///< all x; uses Exp
-Ref erf_of(Ref x);  ///< all x; uses Exp
+Ref tanh_of(Ref x); ///< all x
+Ref erf_of(Ref x);  ///< all x
 /// |x| <= 1e8 in f32 (reduced in f64), |x| <= 1e6 in f64. Beyond, a value within [-1, 1]; of an infinity, NaN.
 Ref sin_of(Ref x);
 Ref cos_of(Ref x);
