@@ -21,19 +21,22 @@ bool holds(Ref gate, Ref condition) {
   return std::find(all.begin(), all.end(), condition) != all.end();
 }
 
-/// The greatest row of the tile, if `condition` is lt(base + axis, extent) where base is the tiles' range times the
-/// rows of one, and the tiles are just enough; else null.
+/// The greatest row of the tile, if `condition` is lt(k * (base + axis), k * extent), or the same of an extent that is
+/// a quotient by k, where base is the tiles' range times the rows of one, and the tiles are just enough; else null.
 Ref last_row(Ref condition, Ref axis) {
   Context& ctx = *axis->ctx;
-  if (!condition->is(Ops::Lt) || coefficient(condition->src[0], axis) != 1 || depends(condition->src[1], axis))
-    return {};
+  if (!condition->is(Ops::Lt) || depends(condition->src[1], axis)) return {};
+  const int64_t k = coefficient(condition->src[0], axis).value_or(0);
+  if (k < 1) return {};
   const std::pair<Ref, Ref> first[] = {{axis, ctx.index(0)}};
-  const Ref base = simplify(substitute(condition->src[0], first)), extent = condition->src[1], rows = axis->src[0];
-  const bool is_only_tile = const_int(base) == 0 && extent->lo >= 1;
+  const Ref base = simplify(substitute(condition->src[0], first)), rows = axis->src[0];
+  const Ref extent = simplify(dim_floordiv(dim_add(condition->src[1], ctx.index(k - 1)), ctx.index(k)));
+  if (const_int(base) == 0 && extent->lo >= 1) return extent - 1;
   const Ref tiles = base->is(Ops::Mul) && base->src[0]->is(Ops::Range) ? base->src[0] : Ref();
-  const Ref needed = dim_floordiv(dim_add(extent, dim_sub(rows, ctx.index(1))), rows);
-  if (!is_only_tile && !(tiles && base->src[1] == rows && dims_equal(tiles->src[0], needed))) return {};
-  return extent - base - 1;
+  const Ref needed = simplify(dim_floordiv(dim_add(extent, dim_sub(rows, ctx.index(1))), rows));
+  const bool are_enough =
+      tiles && const_int(base->src[1]) == k * dim_int(rows).value_or(0) && dims_equal(tiles->src[0], needed);
+  return are_enough ? extent - tiles * rows - 1 : Ref();
 }
 
 /// Whether every store that depends on `axis` is gated by `condition`.

@@ -151,6 +151,29 @@ TEST(Opts, PartialRowsReadTheLastOne) {
   EXPECT_NE(text.find("store"), std::string::npos);
 }
 
+TEST(Opts, PartialRowsOfEverySecondOneReadTheLastOneToo) {
+  Graph g; // rows 0, 2, 4 … of x [n,8] @ w [8,20]: as many as (n+1)/2, so that row i exists where 2i < n
+  Ref n = g.ctx.var("n", 1, 64), one = g.ctx.index(1), zero = g.ctx.index(0), two = g.ctx.index(2), k = g.ctx.index(8);
+  Ref half = dim_floordiv(dim_add(n, one), two);
+  Ref even = g.move(Ops::Pad, g.param({n, k}), {zero, zero, one, zero});
+  even = g.move(Ops::Shrink, even, {zero, zero, dim_mul(half, two), k});
+  even = g.move(Ops::Shrink, g.move(Ops::Reshape, even, {half, two, k}), {zero, zero, zero, half, one, k});
+  Module& m = g.output(g.matmul(g.move(Ops::Reshape, even, {half, k}), g.param({8, 20}))).done();
+  const VarValues vars = {{"n", 13}};
+  std::vector<HostTensor> inputs = random_inputs(m, vars, 1), want = eval(m, inputs, vars);
+  m.root = rangeify(m.root);
+  std::string text;
+  m.root = map_kernels(m.root, [&](Ref kernel) {
+    OptKernel changed{kernel, {}};
+    for (const Opt& opt : parse_opts("split 0 5; upcast 1")) apply_opt(changed, opt);
+    text = print_func(changed.func);
+    return order_sums(lower_access(simplify(expand(changed.func))));
+  });
+  expect_close(want, eval(m, inputs, vars), "opts", text);
+  EXPECT_NE(text.find("= min index"), std::string::npos) << text;
+  EXPECT_EQ(text.find("0:f32"), std::string::npos) << text; // no load has an alternative
+}
+
 TEST(Opts, ReadAndPrintTheSame) {
   const char* text =
       "split 1 32; lane 2; split 0 8; upcast 1; reorder 2 0 1 3 4; unroll 4; pack 2 0 4 3; stage 1 0 4 1; thread 0";
