@@ -28,6 +28,7 @@ constexpr int64_t kOverlapRows = 4;     // the same where nothing is reused but 
 constexpr int64_t kFarRows = 8;         // the same where each row is a stream from far memory: prefetchers follow few
 constexpr int64_t kMaxUnrolled = 16;    // reduction steps repeated in the code
 constexpr int64_t kMaxTerms = 8;        // the same of products, if a loop of four each can do it instead
+constexpr double kOpenRows = 1024;      // of an open axis, at most: its bound says little
 constexpr int64_t kManyRows = 64;       // rows that make it worth to copy what they all read
 constexpr int64_t kFarTerms = 1024;     // bytes between terms from which on they are no stream
 constexpr double kVectorLoad = 0.1;     // cost of a contiguous load beside a multiply-add that reuses it
@@ -234,7 +235,7 @@ private:
   }
 
   /// An output axis along which a load that moves with the lanes can be kept in registers: rather one that surely fills
-  /// a tile than an open one, of which a run may have a single row; then the longest.
+  /// a tile than an open one, of which a run may have a single row; then the longest, where open ones count as alike.
   Ref row_axis(Ref lane) const {
     Ref best;
     for (Ref axis : axes_) {
@@ -244,7 +245,11 @@ private:
         reuses |= depends(load->src[1], lane) && !depends(load->src[1], axis);
         used |= depends(load->src[1], axis);
       }
-      const auto worth = [](Ref a) { return std::pair(std::min(a->src[0]->lo, kMaxRows), upper(a)); };
+      const auto worth = [this](Ref a) {
+        const int64_t least = a->src[0]->lo;
+        if (extent(a) > 0) return std::pair(std::min(least, kMaxRows), upper(a));
+        return std::pair(least < kMaxRows ? 1 : kMaxRows, std::min(upper(a), kOpenRows));
+      };
       if (reuses && used && (!best || worth(axis) >= worth(best))) best = axis; // the inner one: its rows lie closer
     }
     return best;
