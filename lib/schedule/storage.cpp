@@ -9,7 +9,7 @@
 // the other parts (parts.h).
 // And a window that reads beyond the edge reads zeros that are stored there, once, rather than asking at every load;
 // but not if a graph input had to be copied for it whose loads are masked at no cost.
-// Not handled: dims cut into blocks, zeros around symbolic dims.
+// Not handled: dims cut into blocks.
 #include "schedule/storage.h"
 
 #include <algorithm>
@@ -17,6 +17,7 @@
 #include <set>
 #include <utility>
 
+#include "rewrite/poly.h"
 #include "rewrite/rewrite.h"
 #include "schedule/byte_products.h"
 #include "schedule/parts.h"
@@ -29,6 +30,18 @@ constexpr int64_t kLanes = 16; // a shorter axis would leave lanes empty
 bool depends(const Position& at, Ref range) {
   return (at.gate && depends(at.gate, range)) ||
          std::any_of(at.index.begin(), at.index.end(), [&](Ref i) { return depends(i, range); });
+}
+
+/// The least number, of those up to kMostAround, that added to `x` makes it surely >= 0; one more if none does.
+int64_t shortfall(Ref x) {
+  if (x->lo >= -kMostAround) return std::max<int64_t>(0, -x->lo);
+  std::optional<Poly> sum = Poly::of(x);
+  int64_t number = 0;
+  while (number <= kMostAround && !(sum && sum->is_non_negative())) {
+    ++number;
+    if (sum && !sum->add(Poly(1))) sum.reset();
+  }
+  return number;
 }
 
 } // namespace
@@ -162,8 +175,6 @@ int64_t Storage::inherited_lanes(Ref node) const {
 void Storage::choose_order(Ref node) {
   int64_t lanes = words_[node->id];
   if (lanes < 0) {
-    for (size_t axis = 1; axis < node->shape.size(); ++axis)
-      if (!dim_int(node->shape[axis])) return; // windows would be gated load by load
     const Access product = product_in(node);
     if (product.source && is_live_[product.source->src[0]->src[0]->id] && is_live_[product.source->src[0]->src[1]->id])
       return; // its factors' order is as good as any
@@ -332,11 +343,8 @@ bool Storage::surround(Ref node, const Use& use) {
     inside.push_back(simplify(index));
     inside.push_back(simplify(node->shape[a] - index - 1));
     if (inside[2 * a]->lo >= 0 && inside[2 * a + 1]->lo >= 0) continue;
-    const bool is_whole = index->is(Ops::Range) && dims_equal(index->src[0], node->shape[a]);
-    if (is_whole && byte_size(node->dtype) == 1) continue; // bytes of words cannot be masked
-    if (!dim_int(node->shape[a])) return false;
-    lo[a] = std::max<int64_t>(0, -index->lo);
-    hi[a] = std::max<int64_t>(0, index->hi - *dim_int(node->shape[a]) + 1);
+    lo[a] = shortfall(inside[2 * a]);
+    hi[a] = shortfall(inside[2 * a + 1]);
     if (lo[a] > kMostAround || hi[a] > kMostAround) return false;
   }
   for (Ref condition : conjuncts(use.at.gate)) { // all of it must say no more than that each index is inside

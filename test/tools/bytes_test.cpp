@@ -3,6 +3,8 @@
 // types, the zero points, the number of terms, the target and the number of threads.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <sstream>
 #include <string_view>
 
 #include "compiled.h"
@@ -101,12 +103,14 @@ std::string product(const Types& t, const DimSpec& m, int64_t k, int64_t n, bool
 struct Picture {
   int64_t channels, outputs, size, kernel, stride = 1, pad = 1, group = 1;
   DimSpec batch = 1;
+  bool is_open = false; ///< its height and width are symbolic
 };
 
 /// QLinearConv with a scale per channel and a bias, twice if `again`: the second reads what the first stores.
 std::string convolution(const Types& t, const Picture& p, bool again = false) {
   ModelSpec s;
-  s.inputs = {value_info("x", t.a, {p.batch, p.channels, p.size, p.size})};
+  const DimSpec height = p.is_open ? DimSpec("h") : p.size, width = p.is_open ? DimSpec("w") : p.size;
+  s.inputs = {value_info("x", t.a, {p.batch, p.channels, height, width})};
   const std::vector<int64_t> w = {p.outputs, p.channels / p.group, p.kernel, p.kernel}, w2 = {16, p.outputs, 3, 3};
   HostTensor bias = zeros(DType::I32, {p.outputs});
   for (int64_t i = 0; i < p.outputs; ++i) bias.set(i, static_cast<double>(100 * i - 300));
@@ -137,6 +141,7 @@ void expect_exact_picture(const Types& t, const Picture& p, bool again = false, 
   SCOPED_TRACE(std::to_string(p.channels) + " of " + std::to_string(p.size));
   std::map<std::string, int64_t> dims;
   if (!p.batch.param.empty()) dims[p.batch.param] = batch;
+  if (p.is_open) dims["h"] = dims["w"] = p.size;
   expect_exact(convolution(t, p, again), {bytes_like(type_of(t.a), {batch, p.channels, p.size, p.size}, 3)}, dims);
 }
 
@@ -212,6 +217,22 @@ TEST(Bytes, ConvolutionsReadZeroPointsAroundThePicture) {
 TEST(Bytes, ChainedConvolutionsStoreWhatIsReadNext) {
   expect_exact_picture({kU8, kI8, 3, 0}, {16, 32, 7, 3}, true);
   expect_exact_picture({kI8, kI8, -128, 0}, {5, 20, 7, 3}, true);
+}
+
+TEST(Bytes, PicturesOfOpenSizeHaveTheirZeroPointsStoredAroundThem) {
+  for (const int64_t stride : {1, 2}) {
+    const Picture p = {
+        .channels = 5, .outputs = 19, .size = 7, .kernel = 3, .stride = stride, .batch = "n", .is_open = true};
+    expect_exact_picture({kU8, kI8, 3, 0}, p, true, 2);
+    std::istringstream lines(linear(convolution({kU8, kI8, 3, 0}, p, true)));
+    size_t words = 0;
+    for (std::string line; std::getline(lines, line);) {
+      if (line.find("= load i32") == std::string::npos || line.find("lanes=") != std::string::npos) continue;
+      ++words;                                                         // of the picture: one for all lanes
+      EXPECT_LE(std::count(line.begin(), line.end(), '%'), 3) << line; // result, buffer, index: no gate
+    }
+    EXPECT_GT(words, 0U);
+  }
 }
 
 TEST(Bytes, DequantisedProductsAreSumsOfBytes) {
