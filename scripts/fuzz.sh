@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Builds the fuzzers (clang 19, ASan, UBSan) and runs each. What it finds stays in build/fuzz/found/; what widens the
 # coverage in build/fuzz/corpus/. Exits with 1 if anything was found.
-#   scripts/fuzz.sh [--seconds N | --runs N] [NAME...]      NAME: onnx, json, text, bundle (default: all, 60 s each)
+#   scripts/fuzz.sh [--seconds N | --runs N] [NAME...]      NAME: onnx, json, text, bundle, tuning (default: all, 60 s each)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 limit=-max_total_time=60
@@ -16,7 +16,7 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-[ ${#names[@]} -gt 0 ] || names=(onnx json text bundle)
+[ ${#names[@]} -gt 0 ] || names=(onnx json text bundle tuning)
 cmake --preset fuzz >/dev/null
 nice cmake --build --preset fuzz
 found=0

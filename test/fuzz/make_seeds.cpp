@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Writes DIR/{onnx,json,text,bundle}/…: what the fuzzers start from. Models are made here or are the tests' own graphs,
-// golden texts and documented examples.
+// Writes DIR/{onnx,json,text,bundle,tuning}/…: what the fuzzers start from. Models are made here or are the tests' own
+// graphs, golden texts and documented examples.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -95,6 +95,13 @@ void bundle_seeds(const fs::path& to) {
   fs::remove(to.string() + ".whole");
 }
 
+void tuning_seeds(const fs::path& to) {
+  const std::string start = "tuned1 0123456789abcdef cpu:llvm:znver3:00c0ffee ns 100 was 120 opts";
+  write(to / "list", "# a comment\n\n" + start + " split 1 16; lane 2; pack 2 1 4\n");
+  write(to / "nests", start + " winograd 16 1 | lane 2 |  | thread 0\n" + start + " defer; nest 1 8 1 | lane 0 | \n");
+  write(to / "none", "\xEF\xBB\xBF" + start + "\r\n");
+}
+
 } // namespace
 
 int main(int, char** argv) {
@@ -104,4 +111,5 @@ int main(int, char** argv) {
   json_seeds(folder / "json");
   text_seeds(folder / "text");
   bundle_seeds(folder / "bundle");
+  tuning_seeds(folder / "tuning");
 }

@@ -3,14 +3,17 @@
 #include "tgc/tuning.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <thread>
 
 #include "testing.h"
 #include "tgc/beam.h"
+#include "tgc/file_lock.h"
 #include "tgc/passes.h"
 #include "tgc/pipeline.h"
 #include "tgc/run_bundle.h"
@@ -26,11 +29,12 @@ namespace fs = std::filesystem;
 const std::string kKey = "0123456789abcdef", kTarget = "cpu:llvm:znver3:00c0ffee";
 const std::string kLine = "tuned1 " + kKey + " " + kTarget + " ns 100 was 120 opts split 1 16; lane 2\n";
 
-std::string failure(const std::string& text) {
+std::string failure(const std::string& text,
+                    const std::string& note = "remove the line; --beam times again what is missing") {
   try {
     TuningDatabase::parse(text, "t");
   } catch (const CompileError& e) {
-    EXPECT_EQ(e.all()[0].note, "remove the line; --beam times again what is missing");
+    EXPECT_EQ(e.all()[0].note, note);
     const std::string what = e.what();
     return what.substr(0, what.find('\n'));
   }
@@ -113,9 +117,13 @@ TEST(TuningDatabase, EveryFaultIsNamedWithItsLine) {
     EXPECT_EQ(failure(text), "t:" + message);
   };
   expect(kLine + kLine.substr(0, kLine.size() - 1), "2: error TGC-E504: the last line has no end: the file is cut off");
-  expect("\x7f"
-         "ELF\n",
-         "1: error TGC-E504: a character is no printable ASCII: the file is damaged, or no tuning database");
+  for (const char* other : {"\x7f"
+                            "ELF\n",
+                            "\x7f"
+                            "ELF",
+                            "tuned1 \x1b[2J\n"})
+    EXPECT_EQ(failure(other, "name a file that --beam wrote (docs/tuning.md)"),
+              "t:1: error TGC-E504: a character is no printable ASCII: the file is damaged, or no tuning database");
   expect("tuned2 x\n", "1: error TGC-E504: expected tuned1, found \"tuned2\"");
   expect("\n#\ntuned1 12 a\n", "3: error TGC-E504: \"12\" is no kernel's key: 16 hexadecimal digits");
   expect("tuned1 0123456789ABCDEF a\n",
@@ -138,6 +146,72 @@ TEST(TuningDatabase, EveryFaultIsNamedWithItsLine) {
   expect(start + "ns 1 was 1 opts lane -1\n", "1: error TGC-E504: opt \"lane -1\": a number is out of range");
   expect(start + "ns 1 was 1 opts " + std::string(5000, ' ') + "\n",
          "1: error TGC-E504: the line is longer than 4096 characters");
+}
+
+TEST(TuningDatabase, LineEndsAndMarksOfOtherSystemsAreRead) {
+  const std::string crlf = kLine.substr(0, kLine.size() - 1) + "\r\n";
+  EXPECT_EQ(TuningDatabase::parse("\xEF\xBB\xBF# a comment\r\n\r\n" + crlf, "t").text(), kLine);
+  EXPECT_EQ(TuningDatabase::parse("\xEF\xBB\xBF" + kLine, "t").text(), kLine);
+  EXPECT_EQ(failure(kLine + crlf.substr(0, crlf.size() - 1), "name a file that --beam wrote (docs/tuning.md)"),
+            "t:2: error TGC-E504: a character is no printable ASCII: the file is damaged, or no tuning database");
+}
+
+TEST(TuningDatabase, WritersAtTheSameTimeLoseNoLine) {
+  const std::string path = ::testing::TempDir() + "tgc_tuned_at_once_" + std::to_string(getpid());
+  const auto key = [](int writer, int line) {
+    char digits[17];
+    std::snprintf(digits, sizeof digits, "%08x%08x", static_cast<unsigned>(writer), static_cast<unsigned>(line));
+    return std::string(digits);
+  };
+  std::vector<std::thread> writers;
+  for (int writer = 0; writer < 4; ++writer)
+    writers.emplace_back([&, writer] {
+      for (int line = 0; line < 25; ++line) TuningDatabase::add(path, key(writer, line), kTarget, {"lane 0", 7, 9, 0});
+    });
+  for (std::thread& writer : writers) writer.join();
+  const TuningDatabase all = TuningDatabase::read(path);
+  EXPECT_EQ(all.size(), 100u);
+  for (int writer = 0; writer < 4; ++writer) EXPECT_NE(all.find(key(writer, 24), kTarget), nullptr);
+  fs::remove(path);
+}
+
+TEST(TuningDatabase, AddingKeepsModeAndLink) {
+  const std::string path = ::testing::TempDir() + "tgc_tuned_mode_" + std::to_string(getpid()), link = path + "_link";
+  fs::create_symlink(path, link); // of a file that is still to be made
+  TuningDatabase::add(link, kKey, kTarget, {"lane 0", 7, 9, 0});
+  fs::permissions(path, static_cast<fs::perms>(0640));
+  const TuningDatabase all = TuningDatabase::add(link, "ffffffffffffffff", kTarget, {"", 7, 9, 0});
+  EXPECT_EQ(fs::status(path).permissions(), static_cast<fs::perms>(0640));
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_EQ(read_file(path), all.text());
+  EXPECT_EQ(all.size(), 2u);
+  fs::remove(link);
+  fs::remove(path);
+}
+
+TEST(FileLock, AnotherHolderIsWaitedForAndNamed) {
+  const std::string path = ::testing::TempDir() + "tgc_locked_" + std::to_string(getpid());
+  const auto complaint = [](const std::string& of) {
+    try {
+      const FileLock lock(of, 0.02);
+    } catch (const CompileError& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  {
+    const FileLock held(path);
+    EXPECT_EQ(complaint(path), path +
+                                   ": error TGC-E502: cannot be written: another process has kept it locked for 0 s\n"
+                                   "  note: find it with lsof or fuser; when it ends the lock is gone");
+    fs::rename(path, path + "_old"); // whoever comes now locks what has the name
+    write_file(path, "");
+    EXPECT_EQ(complaint(path), "");
+  }
+  EXPECT_EQ(complaint(path + "_old"), "");
+  ASSERT_EQ(mkfifo((path + "_pipe").c_str(), 0600), 0);
+  EXPECT_EQ(complaint(path + "_pipe"), path + "_pipe: error TGC-E502: cannot be written: it is no regular file");
+  for (const char* suffix : {"", "_old", "_pipe"}) fs::remove(path + suffix);
 }
 
 TEST(TuningDatabase, DamagedTextIsReadOrRefused) {

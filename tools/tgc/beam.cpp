@@ -19,6 +19,7 @@
 
 #include "schedule/candidates.h"
 #include "tgc/bundle_contents.h"
+#include "tgc/file_lock.h"
 #include "tgc/passes.h"
 #include "tgc/run_bundle.h"
 #include "tgc/weights.h"
@@ -319,7 +320,10 @@ Tuner::Tuner(std::string path, int most, CompileOptions& options)
     : path_(std::move(path)), most_(most), options_(options) {
   const TargetSpec spec = parse_target(options.target);
   target_ = find_renderer(spec).target(spec);
-  if (most_ == 0 || std::filesystem::exists(path_)) database_ = TuningDatabase::read(path_);
+  if (most_ == 0 || std::filesystem::exists(path_)) {
+    if (most_ > 0) const FileLock can_be_written(path_); // before time is spent
+    database_ = TuningDatabase::read(path_);
+  }
   options.find_opts = [this](Ref func, const std::vector<bool>& constant) { return find(func, constant); };
   if (most_ == 0) return;
   const auto inner = options.after_pass;
@@ -333,9 +337,7 @@ std::optional<TunedKernel> Tuner::search(Ref func, const std::vector<bool>& cons
   const double start = now();
   const std::optional<TunedKernel> timed = search_opts(func, constant, options_, most_);
   if (!timed) return {};
-  if (std::filesystem::exists(path_)) database_ = TuningDatabase::read(path_); // others may have added to it
-  database_.set(key, target_key(target_), *timed);
-  database_.write(path_);
+  database_ = TuningDatabase::add(path_, key, target_key(target_), *timed); // others may have added to it
   const double gain = 100 * (1 - static_cast<double>(timed->ns) / static_cast<double>(timed->default_ns));
   std::fprintf(stderr, "beam      %zu/%zu %s  %.1f s  %.1f us -> %.1f us (%.0f %%)  %s\n", asked_, kernels_,
                func->s(Attr::Name).c_str(), now() - start, static_cast<double>(timed->default_ns) * 1e-3,

@@ -15,6 +15,7 @@
 #include "frontend/bytes.h"
 #include "schedule/opt.h"
 #include "tgc/boundary.h"
+#include "tgc/file_lock.h"
 #include "uop/bytes_hash.h"
 #include "uop/diag.h"
 #include "uop/text.h"
@@ -27,6 +28,8 @@ constexpr size_t kMaxLine = 4096;
 constexpr int64_t kMaxNumber = int64_t{1} << 31; // of an opt: an extent, a position
 constexpr size_t kMaxTarget = 100;
 constexpr const char* kAdvice = "remove the line; --beam times again what is missing";
+constexpr const char* kOtherFile = "name a file that --beam wrote (docs/tuning.md)";
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF"; // that some editors put before UTF-8
 
 std::string hex(uint64_t value) {
   char digits[17];
@@ -40,8 +43,8 @@ class Line {
 public:
   Line(std::string_view text, std::string where) : rest_(text), where_(std::move(where)) {}
 
-  [[noreturn]] void fail(const std::string& message) const {
-    throw CompileError(Diagnostic{.code = ErrorCode::E504, .where = where_, .message = message, .note = kAdvice});
+  [[noreturn]] void fail(const std::string& message, const char* note = kAdvice) const {
+    throw CompileError(Diagnostic{.code = ErrorCode::E504, .where = where_, .message = message, .note = note});
   }
   std::string word(const char* what) {
     const size_t end = std::min(rest_.find(' '), rest_.size());
@@ -125,15 +128,18 @@ std::string target_key(const TargetInfo& t) {
 TuningDatabase TuningDatabase::parse(std::string_view text, const std::string& path) {
   TuningDatabase all;
   int number = 0;
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   for (; !text.empty();) {
     const size_t end = text.find('\n');
-    Line line(text.substr(0, end), path + ":" + std::to_string(++number));
-    if (end == std::string_view::npos) line.fail("the last line has no end: the file is cut off");
-    if (end > kMaxLine) line.fail("the line is longer than " + std::to_string(kMaxLine) + " characters");
-    const bool is_entry = end > 0 && text[0] != '#';
+    std::string_view content = text.substr(0, end);
+    if (end != std::string_view::npos && content.ends_with('\r')) content.remove_suffix(1);
+    Line line(content, path + ":" + std::to_string(++number));
+    const bool is_entry = !content.empty() && content[0] != '#';
     const auto is_odd = [](char c) { return c < ' ' || c > '~'; };
-    if (is_entry && std::any_of(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), is_odd))
-      line.fail("a character is no printable ASCII: the file is damaged, or no tuning database");
+    if (is_entry && std::any_of(content.begin(), content.end(), is_odd))
+      line.fail("a character is no printable ASCII: the file is damaged, or no tuning database", kOtherFile);
+    if (end == std::string_view::npos) line.fail("the last line has no end: the file is cut off");
+    if (content.size() > kMaxLine) line.fail("the line is longer than " + std::to_string(kMaxLine) + " characters");
     text.remove_prefix(end + 1);
     if (!is_entry) continue;
     line.keyword(kForm);
@@ -156,6 +162,15 @@ TuningDatabase TuningDatabase::parse(std::string_view text, const std::string& p
 TuningDatabase TuningDatabase::read(const std::string& path) {
   const FileBytes file = open_bytes(path);
   return parse({reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size()}, path);
+}
+
+TuningDatabase TuningDatabase::add(const std::string& path, const std::string& kernel, const std::string& target,
+                                   TunedKernel tuned) {
+  const FileLock alone(path);
+  TuningDatabase all = read(path);
+  all.set(kernel, target, std::move(tuned));
+  all.write(path);
+  return all;
 }
 
 void TuningDatabase::write(const std::string& path) const {

@@ -31,15 +31,19 @@ std::string target_key(const TargetInfo& target);
 /// A tuning database (docs/tuning.md): text, one line per kernel and target,
 ///   tuned1 KERNEL TARGET ns N was N opts OPTS
 /// Lines may be in any order and repeated: of two for one kernel and target the faster counts. So files are merged by
-/// `cat` or `sort -u`. Empty lines and those that begin with # are skipped.
+/// `cat` or `sort -u`. Empty lines and those that begin with # are skipped, as are a byte order mark and a carriage
+/// return at the end of a line.
 class TuningDatabase {
 public:
   /// errors: CompileError TGC-E504 with the line, for all that is wrong; E501 if the file cannot be read.
   static TuningDatabase read(const std::string& path);
   static TuningDatabase parse(std::string_view text, const std::string& path);
 
-  /// The file has all or nothing. errors: CompileError E502.
-  void write(const std::string& path) const;
+  /// Makes `tuned` what the file says of this kernel, and returns all that it says then. There need be no file. Any
+  /// number of processes may add at once: no line is lost, and the file has all or nothing of each.
+  /// errors: as read(); CompileError E502 when it cannot be written, or not within some seconds for others.
+  static TuningDatabase add(const std::string& path, const std::string& kernel, const std::string& target,
+                            TunedKernel tuned);
 
   const TunedKernel* find(const std::string& kernel, const std::string& target) const;
   /// In place of what was known, if anything.
@@ -49,6 +53,8 @@ public:
   std::string text() const;
 
 private:
+  void write(const std::string& path) const;
+
   std::map<std::pair<std::string, std::string>, TunedKernel> kernels_; ///< by kernel and target
 };
 
