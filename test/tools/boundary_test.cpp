@@ -97,6 +97,29 @@ TEST(OutputFile, LeavesTheOldFileWhenAbandoned) {
   unlink(path.c_str());
 }
 
+TEST(OutputFile, KeepsTheModeOfWhatItReplaces) {
+  const std::string path = scratch("mode"), link = scratch("link");
+  const auto mode = [](const std::string& file) {
+    struct stat status{};
+    EXPECT_EQ(lstat(file.c_str(), &status), 0);
+    return status.st_mode & (S_IFMT | 0777);
+  };
+  write_text(path, "old");
+  ASSERT_EQ(chmod(path.c_str(), 0640), 0);
+  ASSERT_EQ(symlink(path.c_str(), link.c_str()), 0);
+  {
+    OutputFile file(link);
+    write_text(file.writing(), "new");
+    EXPECT_EQ(mode(file.writing()), S_IFREG | 0600u); // while it is written, nobody else reads it
+    file.commit();
+  }
+  EXPECT_EQ(mode(path), S_IFREG | 0640u);
+  EXPECT_TRUE(S_ISLNK(mode(link)));
+  EXPECT_EQ(read_text(link), "new");
+  unlink(link.c_str());
+  unlink(path.c_str());
+}
+
 TEST(OutputFile, WritesADeviceInPlace) {
   OutputFile file("/dev/null");
   EXPECT_EQ(file.writing(), "/dev/null");

@@ -5,6 +5,7 @@
 // SIGKILL and power loss are not handled: they leave a file whose name ends in ".tmp" and the process number.
 #include "tgc/boundary.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -87,9 +88,14 @@ int run_guarded(std::string_view tool, const std::function<Exit()>& body) {
 
 OutputFile::OutputFile(const std::string& path) : path_(behind_links(path)) {
   struct stat status{};
-  if (stat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) return;
+  replaces_ = stat(path_.c_str(), &status) == 0;
+  if (replaces_ && !S_ISREG(status.st_mode)) return;
   temporary_ = path_ + ".tmp" + std::to_string(getpid());
   slot_ = take_slot(temporary_);
+  if (!replaces_) return;
+  // What may be private is so from its first byte on. That it cannot be made is said when it is written.
+  unlink(temporary_.c_str());
+  if (const int fd = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600); fd >= 0) close(fd);
 }
 
 OutputFile::~OutputFile() {
@@ -99,6 +105,12 @@ OutputFile::~OutputFile() {
 
 void OutputFile::commit() {
   if (temporary_.empty()) return;
+  struct stat old{};
+  if (replaces_ && stat(path_.c_str(), &old) == 0) {
+    // Where the owner cannot be kept, the file is the writer's.
+    if (chown(temporary_.c_str(), old.st_uid, old.st_gid) != 0) errno = 0;
+    chmod(temporary_.c_str(), old.st_mode & 0777);
+  }
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
     throw CompileError(Diagnostic{ErrorCode::E502, path_, "cannot be written: " + std::string(strerror(errno)), ""});
   }

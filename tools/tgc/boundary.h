@@ -14,7 +14,8 @@ namespace tgc {
 int run_guarded(std::string_view tool, const std::function<Exit()>& body);
 
 /// A file that appears whole or not at all: written under a temporary name in its own folder, renamed by commit(),
-/// removed when the object ends first or a signal that interrupt_cleanly() handles ends the process.
+/// removed when the object ends first or a signal that interrupt_cleanly() handles ends the process. One that replaces
+/// a file has its mode and, where this user may give it, its owner; a symbolic link stays and its target is replaced.
 /// A destination that exists and is no regular file (/dev/stdout, a pipe) is written in place.
 class OutputFile {
 public:
@@ -30,6 +31,7 @@ public:
 
 private:
   std::string path_, temporary_;
+  bool replaces_ = false;
   int slot_ = -1;
 };
 
