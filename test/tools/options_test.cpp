@@ -157,6 +157,19 @@ TEST(OptionsErrors, SayWhatWasGivenAndWhatIsExpected) {
   EXPECT_EQ(complaint({"a.onnx", "--emit=uops", "--check"}), "--check prints nothing; --emit and --stop-after do");
 }
 
+TEST(OptionsErrors, AnEmptyTextIsNoValue) {
+  EXPECT_EQ(complaint({"a.onnx", "--tuned", ""}), "--tuned \"\": expected FILE");
+  EXPECT_EQ(complaint({"a.onnx", "-o", ""}), "--output \"\": expected FILE");
+  EXPECT_EQ(complaint({"a.onnx", "--target", ""}), "--target \"\": expected TARGET");
+  EXPECT_EQ(complaint({"a.onnx", "--cache", ""}), "--cache \"\": expected DIR|off");
+  EXPECT_EQ(complaint({"a.onnx", "--stop-after", ""}), "--stop-after \"\": expected PASS");
+  EXPECT_EQ(complaint({""}), "MODEL \"\": expected a file");
+}
+
+TEST(OptionsErrors, ADatabaseIsAFile) {
+  EXPECT_EQ(complaint({"a.onnx", "--tuned", "-"}), "--tuned \"-\": name a file (/dev/stdin is one, without --beam)");
+}
+
 TEST(OptionsErrors, NamesOfPassesAndRulesAreCheckedAgainstTheTables) {
   EXPECT_EQ(name_complaint({"m", "--stop-after=expand", "--disable-rule=mul-zero"}), "");
   EXPECT_EQ(name_complaint({"m", "--stop-after=lower_reduce"}),

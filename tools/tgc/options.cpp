@@ -228,11 +228,23 @@ void complete(Options& o) {
   if (o.help || o.version) return;
   if (o.list_passes || o.list_targets) return check_list(o);
   if (o.model.empty()) usage("no MODEL given");
+  if (o.tuned == "-") usage("--tuned \"-\": name a file (/dev/stdin is one, without --beam)");
   if (o.output == "-") usage("-o \"-\": name a file (--emit without -o prints to standard output)");
   check_ends(o);
   if (!o.output.empty() || !writes_bundle(o)) return;
   if (o.model == "-") usage("a model from standard input needs -o FILE");
   o.output = default_output(o.model);
+}
+
+/// No option means anything by an empty text; a shell variable that is not set gives one.
+void refuse_empty(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    const std::vector<std::string> texts =
+        option->get_items_expected_max() > 0 ? option->results() : std::vector<std::string>();
+    if (std::find(texts.begin(), texts.end(), "") == texts.end()) continue;
+    const std::string name = option->get_name(), type = option->get_type_name();
+    usage(name + " \"\": expected " + (type.empty() ? "a file" : type));
+  }
 }
 
 std::string unknown_argument(const CLI::App& app, const std::string& argument) {
@@ -268,6 +280,7 @@ Options parse_options(std::span<const char* const> args) {
   } catch (const CLI::ParseError& error) {
     usage(error.what());
   }
+  refuse_empty(app);
   if (!options.help && !options.version) understand(options, raw);
   complete(options);
   return options;

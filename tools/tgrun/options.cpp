@@ -157,6 +157,17 @@ void check(const RunOptions& o) {
   if (o.threads > 1024) throw RunUsageError("--threads " + std::to_string(o.threads) + ": expected 1 to 1024");
 }
 
+/// No option means anything by an empty text; a shell variable that is not set gives one.
+void refuse_empty(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    const std::vector<std::string> texts =
+        option->get_items_expected_max() > 0 ? option->results() : std::vector<std::string>();
+    if (std::find(texts.begin(), texts.end(), "") == texts.end()) continue;
+    const std::string type = option->get_type_name();
+    throw RunUsageError(option->get_name() + " \"\": expected " + (type.empty() ? "a file" : type));
+  }
+}
+
 std::string unknown_argument(const CLI::App& app, const std::string& argument) {
   if (argument.empty() || argument[0] != '-')
     return "unexpected argument " + in_quotes(argument) + "; one BUNDLE is taken";
@@ -183,6 +194,7 @@ RunOptions parse_run_options(std::span<const char* const> args) {
   } catch (const CLI::ParseError& error) {
     throw RunUsageError(error.what());
   }
+  refuse_empty(app);
   for (const std::string& text : raw.inputs) options.inputs.push_back(parse_input(text));
   for (const std::string& text : raw.dims) {
     options.dims.push_back(parse_dim(text));
