@@ -91,6 +91,15 @@ Ref renamed(Ref func, const std::string& suffix) {
   return func->ctx->make(Ops::Func, DType::Void, func->src, attrs);
 }
 
+/// Whether an axis is of a kind that only opts make.
+bool has_applied_opts(Ref func) {
+  const std::vector<Ref> axes = kernel_axes(func);
+  return std::any_of(axes.begin(), axes.end(), [](Ref r) {
+    const std::string& axis = r->s(Attr::Axis);
+    return axis != "loop" && axis != "reduce";
+  });
+}
+
 [[noreturn]] void refuse_found(const FoundOpts& found, const std::string& why) {
   throw CompileError(Diagnostic{.code = ErrorCode::E504,
                                 .where = found.where,
@@ -175,7 +184,11 @@ OptKernel optimize_kernel(Ref func, const TargetInfo& target, const std::vector<
     return apply_given(func);
   } catch (const CompileError& e) {
     std::vector<Diagnostic> all = e.all();
-    for (Diagnostic& d : all) d.where = "kernel " + func->s(Attr::Name);
+    for (Diagnostic& d : all) {
+      d.where = "kernel " + func->s(Attr::Name);
+      if (d.note.empty() && has_applied_opts(func))
+        d.note = "the kernel's opts are applied already, as in what --emit=plan prints: --start-before=form-words";
+    }
     throw CompileError(all);
   }
 }

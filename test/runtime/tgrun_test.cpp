@@ -245,6 +245,7 @@ TEST(Tgrun, ErrorTexts) {
   expect("", 2, "no BUNDLE given (see tgrun --help)");
   expect(b + " --bench --check", 2,
          "give one of --test, --bench, --profile, --describe, --extract and --check, not several (see tgrun --help)");
+  expect(b + " --test ''", 2, "--test \"\": expected DIR (see tgrun --help)");
   expect(b + " --dim N", 2, "--dim \"N\": expected NAME=VALUE (see tgrun --help)");
   expect(b + " --input x=", 2, "--input \"x=\": expected NAME=FILE[,FILE…] (see tgrun --help)");
   expect("/nowhere.bundle", 1,

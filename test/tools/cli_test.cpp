@@ -223,6 +223,37 @@ TEST_F(Cli, TextOfALaterStageNeedsItsPlace) {
   expect("tgc " + linear + " --start-before=linearize -o x.bundle && tgrun x.bundle --check", 0, "x.bundle: ok");
 }
 
+TEST_F(Cli, TextOfALaterStageIsVerified) {
+  const auto verifies = [&](const std::string& text, const std::string& how) {
+    const Outcome outcome = run("tgc " + text + " -o x.bundle --start-before=" + how);
+    EXPECT_EQ(outcome.code, 0) << outcome.text;
+    EXPECT_NE(outcome.text.find("verify: output 0: max error "), std::string::npos) << outcome.text;
+  };
+  expect(
+      "tgc exp.json --emit=uops -o u.uop && tgc exp.json --emit=kernels -o k.uop && tgc exp.json --emit=plan -o p.uop",
+      0, "");
+  verifies("u.uop", "rangeify --verify");
+  verifies("k.uop", "plan-memory --verify");
+  verifies("k.uop", "plan-memory --verify=stages");
+  verifies("p.uop", "form-words --verify");
+  expect("tgc k.uop -o x.bundle --start-before=plan-memory --verify=sample", 1,
+         "k.uop: error TGC-E503: elements are sampled from a tensor graph, the text is a plan\n"
+         "  note: --verify=outputs compares all elements");
+  const Outcome twice = run("tgc p.uop -o x.bundle --start-before=optimize --verify");
+  EXPECT_EQ(twice.code, 1);
+  EXPECT_EQ(twice.text.substr(0, 17), "p.uop: kernel e_N") << twice.text;
+  EXPECT_NE(
+      twice.text.find(
+          "  note: the kernel's opts are applied already, as in what --emit=plan prints: --start-before=form-words"),
+      std::string::npos)
+      << twice.text;
+  write_file(folder / "bare.uop",
+             "; tgc uop 1\nfunc @main {\n  %0 = param f32[4] 4 {slot=0 name=\"x\"}\n  sink %0\n}\n");
+  const Outcome bare = run("tgc bare.uop -o x.bundle --verify");
+  EXPECT_EQ(bare.code, 1) << bare.text;
+  EXPECT_EQ(bare.text.substr(0, 26), "bare.uop: error TGC-E103: ") << bare.text;
+}
+
 TEST_F(Cli, TextThatTheSchedulerCannotTake) {
   write_file(folder / "after.uop", R"(; tgc uop 1
 func @main {

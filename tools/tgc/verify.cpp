@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "rewrite/rules/widen_half.h"
+#include "rewrite/spec.h"
 #include "tgc/passes.h"
 #include "tgc/run_bundle.h"
 #include "tgc/sample_dims.h"
@@ -44,25 +45,32 @@ Difference compare(const HostTensor& want, const HostTensor& got) {
   return d;
 }
 
-/// Params of a graph that are only read, by slot.
-std::map<int64_t, Ref> graph_inputs(Ref root) {
-  std::map<int64_t, Ref> inputs;
-  std::vector<Ref> written;
-  for (Ref node : toposort(root)) {
-    if (node->is(Ops::Param)) inputs[node->i(Attr::Slot)] = node;
-    if (node->is(Ops::Store)) written.push_back(node->src[0]);
+/// Params of a graph or plan, by slot.
+using Params = std::map<int64_t, Ref>;
+
+/// Those that a store or a call writes.
+Params written_params(Ref root) {
+  Params written;
+  for (Ref step : root->src[0]->src) {
+    Ref to = step->src[step->is(Ops::Call) ? 1 : 0];
+    while (to->is(Ops::After)) to = to->src[0];
+    if (to->is(Ops::Param)) written[to->i(Attr::Slot)] = to;
   }
-  std::erase_if(inputs,
-                [&](const auto& p) { return std::find(written.begin(), written.end(), p.second) != written.end(); });
+  return written;
+}
+
+Params read_params(Ref root) {
+  Params inputs;
+  const Params written = written_params(root);
+  for (Ref node : toposort(root))
+    if (node->is(Ops::Param) && !written.contains(node->i(Attr::Slot))) inputs[node->i(Attr::Slot)] = node;
   return inputs;
 }
 
-/// Params of a graph that are stored to, by slot; not the traps.
-std::vector<Ref> graph_outputs(Ref root) {
-  std::map<int64_t, Ref> outputs;
-  for (Ref store : root->src[0]->src) outputs[store->src[0]->i(Attr::Slot)] = store->src[0];
+/// What is written, by slot; not the traps.
+std::vector<Ref> output_params(Ref root) {
   std::vector<Ref> list;
-  for (const auto& [slot, param] : outputs)
+  for (const auto& [slot, param] : written_params(root))
     if (!is_trap(param)) list.push_back(param);
   return list;
 }
@@ -92,12 +100,21 @@ Verifier::Verifier(Compilation& imported, Verify how, CompileOptions& options) :
   Module& module = imported.module;
   PassContext context;
   context.numerics = options.numerics;
+  const bool is_plan = module.root->src[0]->is(Ops::Linear);
+  in_model(imported, [&] { tgc::verify(module.root, spec(is_plan ? "plan" : "tensor"), context); });
+  if (is_plan && how_ == Verify::Sample)
+    throw CompileError(Diagnostic{.code = ErrorCode::E503,
+                                  .where = module.source,
+                                  .message = "elements are sampled from a tensor graph, the text is a plan",
+                                  .note = "--verify=outputs compares all elements"});
   // What the numerics asked for allow f16 to do is no difference.
-  const bool widens = selected(options.passes, graph_passes()[0]);
+  const Pass& first = graph_passes()[0];
+  const std::string& start = options.passes.start_before;
+  const bool widens = (start.empty() || start == first.name) && selected(options.passes, first);
   const Ref root = std::exchange(module.root, widens ? widen_half(module.root, context) : module.root);
   vars_ = sample_dims(module.root);
   uint64_t seed = 1;
-  std::map<int64_t, Ref> inputs = graph_inputs(module.root);
+  const Params inputs = read_params(module.root);
   std::vector<HostTensor> by_slot;
   for (const auto& [slot, param] : inputs) {
     std::vector<int64_t> shape;
@@ -106,7 +123,7 @@ Verifier::Verifier(Compilation& imported, Verify how, CompileOptions& options) :
     by_slot.resize(static_cast<size_t>(slot) + 1);
     by_slot[static_cast<size_t>(slot)] = inputs_.back();
   }
-  for (Ref output : graph_outputs(module.root)) {
+  for (Ref output : output_params(module.root)) {
     std::vector<int64_t> shape;
     for (Ref dim : output->shape) shape.push_back(eval_index(dim, vars_));
     shapes_.push_back(shape);
