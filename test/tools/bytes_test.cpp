@@ -200,6 +200,22 @@ TEST(Bytes, TakesAnyNumberOfTermsAndAnOpenBatch) {
   }
 }
 
+TEST(Bytes, WordsOfAMaskedTileAreLoadedLaneByLane) {
+  const std::string onnx = product({kU8, kI8, 0, 0}, 5, 4, 1, false);
+  const std::vector<HostTensor> inputs = {bytes_like(DType::U8, {5, 4}, 1), bytes_like(DType::I8, {4, 1}, 2)};
+  const HostTensor want = eval(import_bytes(bytes_of(onnx), "m.onnx"), inputs, {})[0];
+  for (const char* opts : {"split 0 3; lane 1; word 2", "word 1; split 0 4; lane 1", "split 0 3; word 2; upcast 1",
+                           "split 0 4; split 1 2; upcast 1; lane 2; word 3"})
+    for (const char* target : {"cpu:llvm", "cpu:llvm:x86-64", "cpu:c"}) {
+      if (std::string_view(target) == "cpu:c" && !has_c_compiler()) continue;
+      SCOPED_TRACE(std::string(opts) + " for " + target);
+      CompileOptions options;
+      options.target = target;
+      options.find_opts = [&](Ref, const std::vector<bool>&) { return FoundOpts{opts, "here"}; };
+      expect_equal(Compiled(onnx, options).run(inputs)[0], want);
+    }
+}
+
 TEST(Bytes, ConvolutionsReadZeroPointsAroundThePicture) {
   const Types all[] = {{kU8, kI8, 3, 0}, {kI8, kI8, -128, 0}, {kU8, kI8, 0, 5}, {kU8, kU8, 200, 128}};
   for (const Types& t : all) {
