@@ -4,8 +4,9 @@
  * find nothing to do in one go on to the next that may begin. The chunks of a step are shared out evenly, always in the
  * same way, so that a thread meets the data that it wrote itself; it takes its share by halves from the front, and who
  * has none left takes halves of another's from the back. So a thread that the system does not schedule delays nobody
- * for long, and results do not depend on who ran what. Nothing is cleared between runs: what holds for one run carries
- * its number. After Blumofe and Leiserson, Scheduling Multithreaded Computations by Work Stealing (1999). */
+ * for long, and results do not depend on who ran what. What holds for one run carries its number, so that nothing is
+ * cleared between runs, but once in 65535. After Blumofe and Leiserson, Scheduling Multithreaded Computations by Work
+ * Stealing (1999). */
 #include <stdatomic.h>
 
 #include "runtime/internal.h"
@@ -150,12 +151,19 @@ static void walk(void* arg, uint32_t thread) {
   tgrt_cpu_leave(state);
 }
 
+/* The number of a run. When the 16 bits of it that shares carry begin again, shares are cleared: one that carries the
+ * same bits may be of long ago, since single steps of large plans are runs, too (profile, guard). */
+static uint32_t next_run(tgrt_context* c) {
+  if ((++c->run & 0xffff) != 0) return c->run;
+  for (size_t i = 0; i < (size_t)c->model->plan->steps.count * c->pool.count; ++i) atomic_store(&c->shares[i], 0);
+  return ++c->run; /* 0 is no run's number */
+}
+
 void tgrt_run_steps(tgrt_context* c, uint32_t first, uint32_t last) {
   if (c->pool.count == 1) {
     for (uint32_t s = first; s < last; ++s) c->model->device->run(c, s, 0, 0, c->chunks[c->model->steps[s].kernel]);
     return;
   }
-  if ((++c->run & 0xffff) == 0) ++c->run; /* 0 is no run's number */
-  struct walk w = {c, first, last, c->run};
+  struct walk w = {c, first, last, next_run(c)};
   c->pool.run(c->pool.user, walk, &w);
 }

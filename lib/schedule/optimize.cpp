@@ -114,7 +114,8 @@ double width(Ref func) {
     double wide = 1;
     for (Ref r : node->ranges) {
       const std::string& axis = r->s(Attr::Axis);
-      if (axis == "upcast" || axis == "lane" || axis == "unroll" || axis == "word") wide *= static_cast<double>(r->src[0]->hi);
+      if (axis == "upcast" || axis == "lane" || axis == "unroll" || axis == "word")
+        wide *= static_cast<double>(r->src[0]->hi);
     }
     widest = std::max(widest, wide);
   }

@@ -113,10 +113,13 @@ Model random_model(unsigned seed, int reach, std::vector<Values>& want) {
   return load(path);
 }
 
-RunContext context_of(const Model& model, const tgrt_thread_pool& pool) {
+RunContext context_of(const Model& model, const tgrt_thread_pool& pool,
+                      void (*profile)(void*, const tgrt_step_event*) = nullptr, void* profile_user = nullptr) {
   tgrt_context_options options{};
   options.struct_size = sizeof options;
   options.pool = &pool;
+  options.profile = profile;
+  options.profile_user = profile_user;
   tgrt_context* context = nullptr;
   EXPECT_EQ(tgrt_create_context(model.get(), &options, &context, nullptr), 0);
   return RunContext(context);
@@ -168,6 +171,33 @@ TEST(Steps, NumbersOfRunsMayWrap) { // what a step remembers of a run holds 16 b
     const auto* y = static_cast<const float*>(tgrt_data(context.get(), TGRT_OUTPUT, 0, &error));
     for (int64_t i = 0; i < shape[0] * 4; ++i) ASSERT_EQ(y[i], affine(1, static_cast<size_t>(i % 4)));
   }
+}
+
+TEST(Steps, EachStepOfALargePlanMayBeARun) { // as many as there are numbers of 16 bits without 0
+  using Kind = BundleContents::Arg::Kind;
+  constexpr int kMany = 65535;
+  TGRT_NEED_CC(compile_c(kSource));
+  Context ctx;
+  BundleContents c;
+  c.inputs = {{"x", DType::U32, {ctx.index(kElements)}}};
+  c.outputs = {{"y", DType::U32, {ctx.index(kElements)}}};
+  c.kernels = {{"k_coarse", "", Ref(), ctx.index(4), ctx.index(1 << 20), ctx.index(1 << 20)}};
+  for (int s = 0; s < kMany; ++s) {
+    c.steps.push_back({0, {{Kind::Output, 0}, {Kind::Input, 0}, {Kind::Input, 0}}, ""});
+    if (s > 0) c.steps.back().waits = {s - 1};
+  }
+  c.code = compile_c(kSource);
+  const std::string path = temp_folder() + "/large.bundle";
+  write_bundle(c, path);
+  const Model model = load(path);
+  const auto in_turn = [](void*, void (*body)(void*, uint32_t), void* arg) { body(arg, 0), body(arg, 1); };
+  int steps = 0;
+  const auto count = [](void* to, const tgrt_step_event*) { ++*static_cast<int*>(to); };
+  const RunContext context = context_of(model, {nullptr, 2, in_turn}, count, &steps);
+  std::vector<Values> want(1);
+  for (uint32_t i = 0; i < kElements; ++i) want[0].push_back(input(0, kElements - 1 - i) ^ 2 * input(0, i));
+  for (int repeat = 0; repeat < 2; ++repeat) EXPECT_TRUE(run(context.get(), want, 1));
+  EXPECT_EQ(steps, 2 * kMany);
 }
 
 } // namespace tgc::test

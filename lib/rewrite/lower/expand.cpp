@@ -134,7 +134,8 @@ Ref lower_access(Ref kernel) {
       // Bytes loaded as words have no masked form: where lanes differ, each is loaded by itself.
       const bool by_lane = step > 1 && src.size() > 2 && src[2]->rank() > 0 && !is_const(src[2]->shape.back(), 1);
       Ref first = coefficient(src[1], iota) == step ? simplify(substitute(src[1], first_lane)) : src[1];
-      if (!by_lane && (first->rank() == 0 || is_const(first->shape.back(), 1))) { // else a loaded position differs between lanes
+      if (!by_lane &&
+          (first->rank() == 0 || is_const(first->shape.back(), 1))) { // else a loaded position differs between lanes
         attrs.push_back({Attr::Lanes, *dim_int(src[1]->shape.back())});
         src[1] = first;
       }
