@@ -156,7 +156,13 @@ bool is_access(Ref x, size_t gate) {
          (x->src.size() <= gate || x->src[gate]->dtype == DType::Bool);
 }
 Ref kernel_load(Match& m) { return yes_if(is_access(m.root(), 2), m); }
-Ref kernel_store(Match& m) { return yes_if(m.root()->src.size() >= 3 && is_access(m.root(), 3), m); }
+/// A kernel has one result: its argument 0. Who orders calls relies on it.
+Ref kernel_store(Match& m) {
+  Ref to = m.root()->src[0];
+  while (to->is(Ops::After)) to = to->src[0];
+  const bool is_result = !to->is(Ops::Param) || to->i(Attr::Slot) == 0;
+  return yes_if(m.root()->src.size() >= 3 && is_access(m.root(), 3) && is_result, m);
+}
 
 Ref graph_end(Match& m) {
   const Refs src = m.root()->src;
@@ -263,7 +269,8 @@ std::span<const Spec> specs() {
       {"tensor", tensor_rules(),
        "tensor graph: movement, elementwise over equal shapes, reductions over axes; each output stored once, unread"},
       {"plan", plan_rules(), "scheduled module: a linear of calls of kernels on params, weights and global buffers"},
-      {"kernel", kernel_rules(), "one kernel over ranges: loads, stores, reductions over ranges, stages"},
+      {"kernel", kernel_rules(),
+       "one kernel over ranges: loads, stores to scratch or param 0, reductions over ranges, stages"},
       {"lowered", lowered_rules(), "one kernel without stages, in ops that the target has"},
       {"linear", linear_rules(), "one kernel as a sequence: sources first, loops opened by range and closed by end"},
   }};

@@ -148,7 +148,7 @@ TEST_F(Specs, TensorOutputsAreStoredOnceAndUnread) {
 }
 
 TEST_F(Specs, KernelAndLowered) {
-  const Ref x = param(0, {n}), y = param(1, {n}), i = ctx.range(n, 0);
+  const Ref x = param(1, {n}), y = param(0, {n}), i = ctx.range(n, 0);
   const Ref load = ctx.make(Ops::Load, DType::F32, {x, i});
   const Ref sum = ctx.make(Ops::Reduce, DType::F32, {load, i}, {{Attr::Kind, std::string("add")}});
   const auto kernel = [&](Ref value, Ref at) {
@@ -156,6 +156,9 @@ TEST_F(Specs, KernelAndLowered) {
   };
   EXPECT_TRUE(legal(kernel(sum, ctx.index(0)), "kernel"));
   EXPECT_TRUE(legal(kernel(sum, ctx.index(0)), "lowered"));
+  const Ref second = func(Ops::Sink, {ctx.make(Ops::Store, DType::Void, {x, i, load})}); // argument 1 is read only
+  EXPECT_FALSE(legal(second, "kernel"));
+  EXPECT_FALSE(legal(second, "lowered"));
   const Ref staged = ctx.make(Ops::Stage, DType::F32, {load, i}, {{Attr::Space, std::string("scratch")}});
   const Ref picked = ctx.make(Ops::Pick, DType::F32, {staged, ctx.index(1)});
   EXPECT_TRUE(legal(kernel(picked, ctx.index(0)), "kernel"));
@@ -174,7 +177,7 @@ TEST_F(Specs, KernelAndLowered) {
 }
 
 TEST_F(Specs, LinearOrderAndNesting) {
-  const Ref x = param(0, {n}), y = param(1, {n}), i = ctx.range(n, 0), j = ctx.range(n, 1);
+  const Ref x = param(1, {n}), y = param(0, {n}), i = ctx.range(n, 0), j = ctx.range(n, 1);
   const Ref at = i + j, load = ctx.make(Ops::Load, DType::F32, {x, at});
   const Ref store = ctx.make(Ops::Store, DType::Void, {y, at, load});
   const Ref end_i = ctx.make(Ops::End, DType::Void, {i}), end_j = ctx.make(Ops::End, DType::Void, {j});

@@ -195,6 +195,9 @@ private:
       } else if (node->is(Ops::End)) {
         trips.pop_back();
       } else if ((node->is(Ops::Load) || node->is(Ops::Store)) && node->src[0]->is(Ops::Param)) {
+        TGC_CHECK(node->is(Ops::Load) || node->src[0]->i(Attr::Slot) == 0,
+                  "kernel " + k.name + " writes argument " + std::to_string(node->src[0]->i(Attr::Slot)) +
+                      "; steps are ordered as if it wrote argument 0 alone");
         const int64_t each = node->i(Attr::Lanes, 1) * (node->is(Ops::Load) ? elements_per_load(node) : 1);
         Ref at_once = dim_mul(numel(ctx_, node->src[1]->shape), ctx_.index(each));
         Ref& total = accesses.try_emplace(node->src[0], ctx_.index(0)).first->second;
