@@ -103,21 +103,17 @@ std::optional<std::vector<char>> read_entry(int fd, const std::string& key) {
   return bytes;
 }
 
-void make_folders(const std::string& path) {
+/// 0, or why there is no such folder.
+int make_folders(const std::string& path) {
   for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
-    ::mkdir(path.substr(0, end).c_str(), 0700); // one that exists is as good, another fault shows when it is used
-    if (end == path.npos) return;
+    const std::string folder = path.substr(0, end);
+    struct stat status{};
+    if (::mkdir(folder.c_str(), 0700) != 0) {
+      const int error = errno; // whatever it is, one that exists is as good
+      if (::stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return error;
+    }
+    if (end == path.npos) return 0;
   }
-}
-
-/// A new file by that name, of which mkostemp makes the last characters; its folder is made when missing.
-int make_file(std::string& name) {
-  const std::string pattern = name;
-  const int fd = ::mkostemp(name.data(), O_CLOEXEC);
-  if (fd >= 0 || errno != ENOENT) return fd;
-  make_folders(pattern.substr(0, pattern.rfind('/')));
-  name = pattern;
-  return ::mkostemp(name.data(), O_CLOEXEC);
 }
 
 /// The build id among an object's notes, as bytes; "" when there is none.
@@ -189,7 +185,13 @@ void ObjectCache::keep(const std::string& key, std::span<const char> bytes) {
   if (bytes.size() > kMaxEntry) return;
   const std::string path = path_of(key);
   std::string writing = path + std::string(kUnique);
-  Fd fd(make_file(writing));
+  int made = ::mkostemp(writing.data(), O_CLOEXEC);
+  if (made < 0 && errno == ENOENT) {
+    if (const int error = make_folders(folder_); error != 0) return set_problem("cannot make the folder", error);
+    writing = path + std::string(kUnique);
+    made = ::mkostemp(writing.data(), O_CLOEXEC);
+  }
+  Fd fd(made);
   if (fd.get() < 0) return set_problem("cannot make a file", errno);
   EntryHeader header{{}, bytes.size(), checksum(key, bytes)};
   std::memcpy(header.magic, kMagic, sizeof kMagic);

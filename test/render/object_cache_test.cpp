@@ -141,6 +141,21 @@ TEST_F(ObjectCacheTest, AFolderThatCannotBeUsedIsSaid) {
   EXPECT_EQ(read_file(folder), "a file");
 }
 
+TEST_F(ObjectCacheTest, AFolderThatCannotBeMadeIsSaidWithTheReason) {
+  const auto problem = [](const std::string& at) {
+    ObjectCache cache(at);
+    cache.keep(key_of(1), "object code");
+    return cache.problem();
+  };
+  EXPECT_EQ(problem(folder + "/" + std::string(300, 'x')), "cannot make the folder: File name too long");
+  fs::create_directory_symlink(folder + "/none/none", folder + "/link");
+  EXPECT_EQ(problem(folder + "/link/objects"), "cannot make the folder: File exists"); // the link has the name
+  if (getuid() == 0) return;                                                           // root may write anywhere
+  fs::permissions(folder, fs::perms::owner_read | fs::perms::owner_exec);
+  EXPECT_EQ(problem(folder + "/a/b"), "cannot make the folder: Permission denied");
+  fs::permissions(folder, fs::perms::owner_all);
+}
+
 TEST_F(ObjectCacheTest, ServesConcurrentCompilers) {
   constexpr int kKeys = 8;
   const auto bytes_of_key = [](int n) { return std::string(static_cast<size_t>(20000 * (n + 1)), char('a' + n)); };
