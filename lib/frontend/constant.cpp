@@ -19,6 +19,10 @@ bool all_equal(std::span<const std::byte> bytes, size_t element) {
   return bytes.size() <= element || std::memcmp(bytes.data(), bytes.data() + element, bytes.size() - element) == 0;
 }
 
+bool same_bytes(const WeightData& a, const WeightData& b) {
+  return a.length == b.length && (a.data == b.data || std::memcmp(a.data, b.data, a.length) == 0);
+}
+
 std::string hex(uint64_t value) {
   std::string out;
   for (int shift = 60; shift >= 0; shift -= 4) out += "0123456789abcdef"[value >> shift & 15];
@@ -48,7 +52,12 @@ Ref add_constant(Module& module, const std::string& name, const ConstantData& te
   entry.owner = data.owner;
   entry.hash = tensor.hash != 0 ? tensor.hash : hash_bytes(data.bytes);
   std::string key = name + "@" + hex(entry.hash);
-  module.weights.emplace(key, entry);
+  // Equal names and hashes are no proof of equal bytes.
+  for (bool stands_for_it = false; !stands_for_it;) {
+    const auto [at, is_new] = module.weights.emplace(key, entry);
+    stands_for_it = is_new || same_bytes(at->second, entry);
+    if (!stands_for_it) key += "'";
+  }
   return ctx.make(Ops::Weight, dtype, shape, {{Attr::Key, key}});
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The builders against values computed by hand or by plain loops.
 #include <cmath>
+#include <cstring>
 #include <functional>
 
+#include "frontend/constant.h"
 #include "frontend/elements.h"
 #include "frontend/gather.h"
 #include "frontend/graph.h"
@@ -34,6 +36,24 @@ TEST(Tensor, MatmulBroadcastsBatches) {
   EXPECT_EQ(y.shape, (std::vector<int64_t>{2, 4, 2, 1}));
   EXPECT_EQ(y.at(0), 0 * 0 + 1 * 1 + 2 * 2);
   EXPECT_EQ(y.at(15), 9 * 9 + 10 * 10 + 11 * 11);
+}
+
+TEST(Constant, EqualHashesAreNoProofOfEqualBytes) {
+  Module module;
+  std::string bytes(128, '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i);
+  std::string other = bytes; // both changes meet in one lane of the hash, where they cancel out
+  other[7] = static_cast<char>(other[7] ^ 0x80);
+  other[64 + 3] = static_cast<char>(other[64 + 3] ^ 0x10);
+  const auto add = [&](const std::string& data) {
+    return add_constant(module, "w", {DType::U8, {128}, bytes_of(data)})->s(Attr::Key);
+  };
+  const std::string key = add(bytes), second = add(other);
+  EXPECT_EQ(module.weights.at(second).hash, module.weights.at(key).hash);
+  EXPECT_EQ(second, key + "'");
+  EXPECT_EQ(add(bytes), key);
+  EXPECT_EQ(add(other), second);
+  EXPECT_EQ(std::memcmp(module.weights.at(second).data, other.data(), other.size()), 0);
 }
 
 TEST(Tensor, SumOfHalfAccumulatesInSingle) {
