@@ -228,8 +228,16 @@ private:
     return whole;
   }
 
+  /// Those of a vector store whose operands have `given`.
+  int64_t lanes_of(Ref store, int64_t given) const {
+    const int64_t lanes = store->i(Attr::Lanes);
+    if (given != 1 && given != lanes)
+      fail(store, "stores " + std::to_string(lanes) + " lanes of " + std::to_string(given));
+    return lanes;
+  }
+
   void write_scratch(Ref store, const Dense& whole, std::byte* data) {
-    size_t rank = 0;
+    size_t rank = store->has(Attr::Lanes) ? 1 : 0; // index, value and gate may all be one for all lanes
     for (Ref s : store->src.subspan(1)) rank = std::max(rank, s->shape.size());
     Dense outer = range_offset(whole, rank);
     std::vector<int64_t> full(axes_.size() + rank, 1);
@@ -239,10 +247,11 @@ private:
     };
     widen(outer);
     for (Ref s : store->src.subspan(1)) widen(aligned(s, rank));
+    const int64_t lanes = std::max<int64_t>(store->i(Attr::Lanes, 1), 1), n = whole.shape.back();
+    if (store->has(Attr::Lanes)) full.back() = lanes_of(store, full.back());
     const HostTensor base = to_host(dense_broadcast(outer, full)),
                      what = to_host(dense_broadcast(aligned(store->src[2], rank), full));
     std::vector<int64_t> index_shape = full;
-    const int64_t lanes = std::max<int64_t>(store->i(Attr::Lanes, 1), 1), n = whole.shape.back();
     if (store->has(Attr::Lanes)) index_shape.back() = 1;
     const HostTensor index = to_host(dense_broadcast(aligned(store->src[1], rank), index_shape));
     const bool gated = store->src.size() > 3;
@@ -340,7 +349,7 @@ private:
   void store(Ref node) {
     if (node->src.size() < 3) fail(node, "a kernel's store has a buffer, an index and a value");
     const BufferArg& buffer = kernel_buffer(env_, node->src[0]);
-    size_t rank = 0;
+    size_t rank = node->has(Attr::Lanes) ? 1 : 0; // index, value and gate may all be one for all lanes
     for (Ref s : node->src.subspan(1)) rank = std::max(rank, s->shape.size());
     std::vector<int64_t> shape(axes_.size() + rank, 1);
     std::vector<Dense> in;
@@ -350,6 +359,7 @@ private:
         if (in.back().shape[i] != 1) shape[i] = in.back().shape[i];
     }
     const int64_t lanes = std::max<int64_t>(node->i(Attr::Lanes, 1), 1);
+    if (node->has(Attr::Lanes)) shape.back() = lanes_of(node, shape.back());
     std::vector<int64_t> index_shape = shape;
     if (node->has(Attr::Lanes)) index_shape.back() = 1;
     const HostTensor index = to_host(dense_broadcast(in[0], index_shape)),

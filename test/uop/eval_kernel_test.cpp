@@ -184,6 +184,21 @@ TEST(EvalKernel, ShapedValuesAreRegistersTimesLanes) {
   EXPECT_EQ(values(buffers[0]), (Values{0, 1, 2, 0, 14, 15, 16, 0}));
 }
 
+TEST(EvalKernel, OneValueIsStoredToAllLanes) {
+  for (const bool linear : {false, true}) {
+    std::vector<HostTensor> buffers{ramp(DType::F32, 8)};
+    run(std::string("func @fill {\n  %0 = param f32 8 {slot=0}\n  %1 = range index 2 {id=0 axis=\"loop\"}\n"
+                    "  %2 = mul index %1 4\n  %3 = store %0 %2 9.0:f32 {lanes=3}\n") +
+            (linear ? "  %4 = end %1\n  linear\n}\n" : "  sink %3\n}\n"),
+        buffers);
+    EXPECT_EQ(values(buffers[0]), (Values{9, 9, 9, 3, 9, 9, 9, 7})) << linear;
+  }
+  std::vector<HostTensor> buffers{ramp(DType::F32, 8)};
+  const std::string text = "func @odd {\n  %0 = param f32 8 {slot=0}\n  %1 = iota index 4 {dim=0 rank=1}\n"
+                           "  %2 = cast f32 %1\n  %3 = store %0 0 %2 {lanes=3}\n  sink %3\n}\n";
+  EXPECT_NE(error_of([&] { run(text, buffers); }).find("stores 3 lanes of 4"), std::string::npos);
+}
+
 TEST(EvalKernel, ScratchAndZeroTripLoops) {
   std::vector<HostTensor> buffers{tensor_of(DType::I32, {2}, {5, 6})};
   const std::string text = R"(func @scratch {
