@@ -308,14 +308,15 @@ std::string CPrelude::store_masked(const CType& t) {
   return name;
 }
 
-std::string CPrelude::slice(const CType& from, const CType& to, int64_t first) {
-  const std::string F = type(from), T = type(to), name = T + "_of_" + F + "_at_" + number(first);
+std::string CPrelude::slice(const CType& from, const CType& to, Lanes lanes) {
+  const std::string F = type(from), T = type(to), by = lanes.step > 1 ? "_by_" + number(lanes.step) : "",
+                    name = T + "_of_" + F + "_at_" + number(lanes.first) + by;
   if (!define(name)) return name;
-  std::vector<std::string> lanes;
-  for (int i = 0; i < to.lanes; ++i) lanes.push_back(lane(from, "v", first + i));
-  std::string value = make(to, lanes);
-  if (is_wide(from) && part(from).lanes == to.lanes && first % to.lanes == 0)
-    value = "v.part[" + number(first / to.lanes) + "]";
+  std::vector<std::string> chosen;
+  for (int i = 0; i < to.lanes; ++i) chosen.push_back(lane(from, "v", lanes.first + i * lanes.step));
+  std::string value = make(to, chosen);
+  if (is_wide(from) && part(from).lanes == to.lanes && lanes.step == 1 && lanes.first % to.lanes == 0)
+    value = "v.part[" + number(lanes.first / to.lanes) + "]";
   text_ += "INLINE " + T + " " + name + "(" + F + " v) { return " + value + "; }\n";
   return name;
 }

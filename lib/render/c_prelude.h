@@ -37,9 +37,14 @@ public:
   std::string store(const CType& t);        ///< void f(element* p, T v)
   std::string load_masked(const CType& t);  ///< T f(const element* p, int64_t at, mask, T other)
   std::string store_masked(const CType& t); ///< void f(element* p, int64_t at, T v, mask)
-  std::string slice(const CType& from, const CType& to, int64_t first); ///< to f(from)
-  std::string resize_mask(const CType& from, int mask_bytes);           ///< the same mask in wider or narrower lanes
-  std::string select(const CType& t);                                   ///< T f(mask as wide as T, T, T)
+  /// Lanes first, first + step, …
+  struct Lanes {
+    int64_t first;
+    int step;
+  };
+  std::string slice(const CType& from, const CType& to, Lanes lanes); ///< to f(from)
+  std::string resize_mask(const CType& from, int mask_bytes);         ///< the same mask in wider or narrower lanes
+  std::string select(const CType& t);                                 ///< T f(mask as wide as T, T, T)
   /// An Alu op but Where: vector function of one to three operands of type `operand`.
   std::string vector_op(Ops op, const CType& result, const CType& operand);
   std::string convert(const CType& to, const CType& from); ///< to f(from): C's own conversion of each lane

@@ -280,7 +280,8 @@ void CPrinter::instruction(RowId id) {
     return define(id, x.dtype == DType::Bool ? lane + " != 0" : lane);
   }
   case RowKind::Slice:
-    return define(id, prelude_.slice(type_of(x.args[0]), type_of(id), x.imm) + "(" + operand(x.args[0]) + ")");
+    return define(id,
+                  prelude_.slice(type_of(x.args[0]), type_of(id), {x.imm, x.step}) + "(" + operand(x.args[0]) + ")");
   case RowKind::Build: return build(id);
   case RowKind::Base: {
     const std::string element = prelude_.scalar(code_.buffers[static_cast<size_t>(x.imm)].dtype);

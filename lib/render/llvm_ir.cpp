@@ -451,7 +451,7 @@ void LlvmPrinter::instruction(RowId id) {
   case RowKind::Slice: {
     body_ += result(id) + "shufflevector " + typed(x.args[0]) + ", " + type_of(x.dtype, inst(x.args[0]).lanes) +
              " poison, " + with_lanes("i32", x.lanes) + " <";
-    for (int i = 0; i < x.lanes; ++i) body_ += (i > 0 ? ", i32 " : "i32 ") + std::to_string(x.imm + i);
+    for (int i = 0; i < x.lanes; ++i) body_ += (i > 0 ? ", i32 " : "i32 ") + std::to_string(x.imm + i * x.step);
     body_ += ">\n";
     return;
   }

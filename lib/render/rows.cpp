@@ -16,6 +16,8 @@
 #include "render/renderer.h"
 #include "render/row_builder.h"
 #include "render/row_order.h"
+#include "render/row_share.h"
+#include "render/stride.h"
 #include "uop/diag.h"
 #include "uop/scalar.h"
 
@@ -91,6 +93,7 @@ private:
   RowId one_elementwise(Ref x, std::span<const RowId> args);
 
   Shaped compute_load(Ref x);
+  bool has_scalar_rest(Ref load);
   RowId gather(Ref x, int64_t row, const Dims& dims);
   void store(Ref x);
   int64_t buffer(Ref x);
@@ -194,6 +197,7 @@ RowCode RowLowering::run() {
   place_scratch();
   for (Ref x : func_->src[0]->src) instruction(x);
   TGC_CHECK(loops_.empty(), "kernel " + code_.name + " leaves a range open");
+  share_loads(code_);
   order_rows(code_);
   return std::move(code_);
 }
@@ -489,24 +493,39 @@ Shaped RowLowering::compute_load(Ref x) {
   const bool is_masked = x->src.size() > 2 && elements_per_load(x) > 1 && lanes_of(dims_of(x->src[2])) > 1;
   const bool by_lane = lanes > 1 && x->i(Attr::Lanes, 1) == 1;
   if (is_masked && !by_lane) unsupported(x, "reads words of bytes under a mask");
-  for (int64_t row = 0; row < rows_of(value.dims); ++row) {
-    if (by_lane) {
-      value.rows.push_back(gather(x, row, value.dims));
-      continue;
-    }
-    RowId gate = x->src.size() > 2 ? row_of(x->src[2], value.dims, row) : -1;
+  StridedLoad access{1, 0, x->src[1], x->src.size() > 2 ? x->src[2] : Ref()};
+  if (by_lane) {
+    const std::optional<StridedLoad> found = is_pure(x->src[1]) && has_scalar_rest(x) ? strided(x) : std::nullopt;
+    for (int64_t row = 0; row < rows_of(value.dims) && !found; ++row) value.rows.push_back(gather(x, row, value.dims));
+    if (!found) return value;
+    access = *found;
+  }
+  Dims dims = value.dims; // of what is read
+  if (!dims.empty()) dims.back() *= access.step;
+  for (int64_t row = 0; row < rows_of(dims); ++row) {
+    RowId gate = access.gate ? row_of(access.gate, dims, row) : -1;
     if (gate >= 0 && builder_.is_const(gate) && builder_.inst(gate).bits != 0) gate = -1;
-    const bool gated = gate >= 0;
-    RowId other = gated && x->src.size() > 3 ? row_of(x->src[3], value.dims, row) : -1;
-    if (other >= 0) other = builder_.splat(other, static_cast<int>(lanes));
-    const RowId index = row_of(x->src[1], value.dims, row);
-    value.rows.push_back(builder_.emit({.kind = RowKind::Load,
-                                        .dtype = x->dtype,
-                                        .lanes = static_cast<int>(lanes),
-                                        .imm = which,
-                                        .args = {index, gate, other}}));
+    const int all = static_cast<int>(lanes_of(dims));
+    RowId other = gate >= 0 && x->src.size() > 3 ? row_of(x->src[3], dims, row) : -1;
+    if (other >= 0) other = builder_.splat(other, all);
+    const RowId index = row_of(access.index, dims, row);
+    RowInst load{.kind = RowKind::Load, .dtype = x->dtype, .lanes = all, .imm = which, .args = {index, gate, other}};
+    value.rows.push_back(builder_.emit(std::move(load)));
+    if (access.step > 1)
+      value.rows.back() = builder_.emit({.kind = RowKind::Slice,
+                                         .dtype = x->dtype,
+                                         .lanes = static_cast<int>(lanes),
+                                         .imm = access.first,
+                                         .step = static_cast<int>(access.step),
+                                         .args = {value.rows.back()}});
   }
   return value;
+}
+
+/// May gate and alternative be computed for lanes that `load` does not have?
+bool RowLowering::has_scalar_rest(Ref load) {
+  return load->src.size() < 3 ||
+         (is_pure(load->src[2]) && (load->src.size() < 4 || lanes_of(dims_of(load->src[3])) == 1));
 }
 
 RowId RowLowering::gather(Ref x, int64_t row, const Dims& dims) {

@@ -28,7 +28,7 @@ enum class RowKind : uint8_t {
   Alu,     ///< `op` of args; Cast and Bitcast convert args[0] to dtype
   Splat,   ///< scalar args[0] in every lane
   Extract, ///< lane imm of args[0]
-  Slice,   ///< lanes imm … imm+lanes-1 of args[0]
+  Slice,   ///< lanes imm, imm+step, … of args[0]
   Build,   ///< one scalar per lane
   Base,    ///< buffer imm is scratch that begins args[0] bytes in; before every loop
   Load,  ///< buffer imm, i32 from bytes too; args: index (scalar, in elements of the buffer), gate or -1 (scalar or one
@@ -46,6 +46,7 @@ struct RowInst {
   DType dtype = DType::Void;
   int lanes = 1;
   int64_t imm = 0;
+  int step = 1;                 ///< Slice only
   uint64_t bits = 0;            ///< Const: the value in dtype's encoding
   std::vector<RowId> args = {}; ///< operands
   bool no_wrap = false;         ///< Alu on Index: the result is within 64 bits; Cast of a float: it is in range

@@ -65,6 +65,26 @@ Example gather(Context& ctx, DType t) {
   return {k.func(), {randoms(t, 30), randoms(t, 40), indices, randoms(t, 40)}};
 }
 
+/// y[12 * r + j] = x[row * r + step * j + first] for 12 lanes of 3 rows, 3 where that is outside of x; in a second
+/// buffer the same without a gate, from where it is inside.
+Example strided(Context& ctx, DType t, int64_t step, int64_t count, int64_t first) {
+  std::string label = "strided_" + std::string(name(t));
+  for (const int64_t n : {step, count, first + 1}) label += "_" + std::to_string(n);
+  LinearKernel k{ctx, label};
+  const int64_t lanes = 12, row = count / 3;
+  const Ref x = k.param(0, t, count), y = k.param(1, t, 3 * lanes), z = k.param(2, t, lanes);
+  const Ref r = k.range(3);
+  const Ref j = k.emit(k.iota(lanes) * double(step));
+  const Ref at = k.emit(k.emit(k.emit(r * double(row)) + j) + double(first));
+  const Ref gate = k.emit(logical_and(k.emit(lt(ctx.index(-1), at)), k.emit(lt(at, ctx.index(count)))));
+  const Ref to = k.emit(k.emit(r * double(lanes)) + k.iota(1));
+  k.store({y, to, k.load({x, at, gate, ctx.constant(t, 3)})}, lanes);
+  k.end(r);
+  const double last = double(count - 1 - step * (lanes - 1));
+  k.store({z, k.emit(k.iota(1) + 0.0), k.load({x, k.emit(j + last)})}, lanes);
+  return {k.func(), {randoms(t, count), randoms(t, 3 * lanes), randoms(t, lanes)}};
+}
+
 /// Scatter with gates: y[39 - 2*j] = x[j] for even j only.
 Example scatter(Context& ctx) {
   LinearKernel k{ctx, "scatter"};
@@ -183,6 +203,10 @@ std::vector<Example> examples(Context& ctx) {
   all.push_back(masked_tail(ctx, DType::F32, 6));
   all.push_back(masked_tail(ctx, DType::BF16, 8));
   all.push_back(scatter(ctx));
+  for (const DType t : {DType::F32, DType::I64, DType::F16})
+    for (const int64_t step : {2, 3, 4, 5})
+      for (const int64_t count : {60, 61})
+        for (const int64_t first : {-1, 0, 1}) all.push_back(strided(ctx, t, step, count, first));
   for (const char* kind : {"add", "mul", "max", "min"})
     for (const int64_t lanes : {8, 6}) all.push_back(reduce(ctx, kind, DType::F32, {1}, 1, lanes));
   for (const std::vector<int64_t>& axes : {std::vector<int64_t>{0}, {1}, {0, 1}})
