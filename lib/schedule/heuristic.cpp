@@ -24,12 +24,14 @@ namespace tgc {
 namespace {
 
 constexpr int64_t kMaxRows = 16;        // register rows of a tile
-constexpr int64_t kOverlapRows = 4;     // the same where nothing is reused but what windows share: more spare little
+constexpr int64_t kOverlapRows = 8;     // the same where nothing is reused but what windows share: more spare little
 constexpr int64_t kFarRows = 8;         // the same where each row is a stream from far memory: prefetchers follow few
 constexpr int64_t kMaxUnrolled = 16;    // reduction steps repeated in the code
 constexpr int64_t kMaxTerms = 8;        // the same of products, if a loop of four each can do it instead
 constexpr double kOpenRows = 1024;      // of an open axis, at most: its bound says little
+constexpr int64_t kMaxRepeated = 512;   // products in the code of a tile whose pieces of a picture's row are repeated
 constexpr int64_t kManyRows = 64;       // rows that make it worth to copy what they all read
+constexpr int64_t kMaxStride = 4;       // elements between lanes up to which a shuffle of vectors gathers them
 constexpr int64_t kFarTerms = 1024;     // bytes between terms from which on they are no stream
 constexpr double kVectorLoad = 0.1;     // cost of a contiguous load beside a multiply-add that reuses it
 constexpr double kGatedBroadcast = 0.3; // the same of a scalar load that may be off
@@ -96,18 +98,30 @@ private:
   }
 
   bool unit_stride(Ref access, Ref axis) const { return coefficient(access->src[1], axis) == 1; }
+  /// Do neighbours along `axis` read elements next to each other, or of windows that overlap at most `most` apart? That
+  /// is a stride of the model's, and no length of a row, which may be open and must not decide the order of sums.
+  bool steps_by(Ref load, Ref axis, int64_t most) const {
+    const int64_t step = coefficient(load->src[1], axis).value_or(0);
+    if (step == 1 || step < 1 || step > most) return step == 1;
+    const std::vector<Ref> nodes = toposort(k_.func);
+    return std::any_of(nodes.begin(), nodes.end(), [&](Ref r) { return r->is(Ops::Reduce) && overlaps(r, axis); });
+  }
   /// The lane axis: of a contraction, the output axis that costs least; else the one along which the root store is
   /// contiguous, unless every load would become a gather and some reduction is contiguous instead.
-  Ref lane_axis() const {
+  Ref lane_axis() {
     Ref root = k_.func->src[0]->src[0], lane;
-    if (contraction_) return contraction_lane(root);
+    if (contraction_) {
+      stride_ = 1;
+      if (const Ref along = contraction_lane(root)) return along;
+      stride_ = kMaxStride;
+      return contraction_lane(root);
+    }
     for (Ref axis : axes_)
       if (is_output(axis) && is_plain(axis) && unit_stride(root, axis)) lane = axis;
     if (!lane) return lane;
     bool cheap = loads_.empty();
     for (Ref load : loads_) {
-      std::optional<int64_t> c = coefficient(load->src[1], lane);
-      cheap |= c == 1 || c == 0;
+      cheap |= coefficient(load->src[1], lane) == 0 || steps_by(load, lane, kMaxStride);
     }
     for (Ref axis : axes_)
       if (!is_output(axis) && !cheap) // however long it is: that may be open, and decides the order of the sum
@@ -117,9 +131,10 @@ private:
   }
 
   /// Least cost per multiply-add, in vector operations: what loads add (a broadcast or a packed constant next to
-  /// nothing, a panel copied to scratch its share, else a gather one load per lane), the scattered store spread over
-  /// the reduction, and lanes left empty. None where something is gathered: then lanes run along the reduction. That
-  /// choice decides the order of sums, so it must not depend on how long a dim is, which may be symbolic.
+  /// nothing, a panel copied to scratch its share, lanes up to stride_ elements apart a vector for each and a shuffle,
+  /// else a gather one load per lane), the scattered store spread over the reduction, and lanes left empty. None where
+  /// something is gathered: then lanes run along the reduction. That choice decides the order of sums, so it must not
+  /// depend on how long a dim is, which may be symbolic.
   Ref contraction_lane(Ref root) const {
     double best = 0;
     Ref lane;
@@ -129,13 +144,13 @@ private:
       bool gathers = false;
       for (Ref load : contraction_loads()) {
         const bool moves = depends(load->src[1], axis) || (load->src.size() > 2 && depends(load->src[2], axis));
-        const bool lies_along = coefficient(load->src[1], axis) == 1 || is_constant(load);
+        const bool lies_along = steps_by(load, axis, stride_) || is_constant(load);
         const Ref row = moves && !lies_along && may_stage_ ? row_axis(axis) : Ref();
         gathers |= moves && !lies_along && !row;
         if (!moves)
           cost += load->src.size() > 2 ? kGatedBroadcast : 0;
         else
-          cost += kVectorLoad + (lies_along ? 0 : row ? kStagedElement * v / upper(row) : v);
+          cost += lies_along ? kVectorLoad : kVectorLoad + (row ? kStagedElement * v / upper(row) : v);
       }
       for (Ref r : contraction_->src.subspan(1)) reduced *= upper(r);
       if (!unit_stride(root, axis)) cost += 2 * v / reduced;
@@ -149,7 +164,7 @@ private:
 
   /// A run-time operand that lies across the lanes.
   bool wants_stage(Ref load, Ref lane) const {
-    const bool is_across = coefficient(load->src[1], lane) != 1 || is_across_words(load);
+    const bool is_across = !steps_by(load, lane, stride_) || is_across_words(load);
     return depends(load->src[1], lane) && is_across && !is_constant(load);
   }
 
@@ -352,6 +367,7 @@ private:
     if (row_at >= 0 && is_plain(axes_[static_cast<size_t>(row_at)]))
       order_row_loop(axes_[static_cast<size_t>(row_at)], panels_outside);
     if (is_sliding && (!kept || is_far())) follow_memory();
+    slides_along_lanes_ = is_sliding && !kept;
     order_terms();
   }
 
@@ -430,6 +446,24 @@ private:
         budget = 1;
       }
     }
+    repeat_pieces();
+  }
+
+  /// Repeats the loop over pieces of a picture's row in the code, if they are few: which lanes lie beyond the picture
+  /// is known then, and no mask is computed but for its edges.
+  void repeat_pieces() {
+    if (!slides_along_lanes_) return;
+    int64_t products = 1;
+    Ref pieces;
+    for (Ref axis : axes_) {
+      const std::string& kind = axis->s(Attr::Axis);
+      if (kind == "upcast" || kind == "unroll") products *= extent(axis);
+      if (is_loop(axis)) pieces = axis;
+    }
+    const auto is_masked = [&](Ref load) { return load->src.size() > 2 && depends(load->src[2], pieces); };
+    if (!pieces || extent(pieces) == 0 || products * extent(pieces) > kMaxRepeated) return;
+    const std::vector<Ref> loads = contraction_loads();
+    if (std::any_of(loads.begin(), loads.end(), is_masked)) attempt(Opt::Kind::Unroll, {position(pieces)});
   }
 
   /// Are there registers for what rows of a tile share once `axis` is repeated in the code, beside their sums?
@@ -471,7 +505,9 @@ private:
   const TargetInfo& target_;
   const std::vector<bool>& constant_;
   Wishes wishes_;
+  int64_t stride_ = 1;                    ///< elements between lanes, at most
   bool may_stage_ = true, words_ = false; ///< words_: an axis is that of the bytes of words
+  bool slides_along_lanes_ = false;       ///< windows overlap, and lanes run along the picture
 };
 
 } // namespace

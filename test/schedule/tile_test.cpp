@@ -31,15 +31,20 @@ struct Windows {
     Ref weight = load(2, channels * taps * taps, c * n(taps * taps) + i * n(taps) + j);
     return sum(load(1, wide * wide * channels, pixel() * n(channels) + c) * weight, {i, j});
   }
+  /// The same of channels that are pictures of their own.
+  Ref planar() {
+    Ref weight = load(2, channels * taps * taps, c * n(taps * taps) + i * n(taps) + j);
+    return sum(load(1, wide * wide * channels, c * n(wide * wide) + pixel()) * weight, {i, j});
+  }
   /// Three channels, each a picture of its own, by a weight for each channel of the result.
   Ref first_layer() {
     Ref at = ((c * n(3) + k) * n(taps) + i) * n(taps) + j;
     return sum(load(1, 3 * wide * wide, k * n(wide * wide) + pixel()) * load(2, channels * 3 * taps * taps, at),
                {k, i, j});
   }
-  std::string opts(Ref value, const TargetInfo& target) {
+  std::string opts(Ref value, const TargetInfo& target, bool is_planar = false) {
     Ref out = ctx.make(Ops::Param, DType::F32, {n(size * size * channels)}, {{Attr::Slot, int64_t{0}}});
-    Ref at = (y * n(size) + x) * n(channels) + c;
+    Ref at = is_planar ? (c * n(size) + y) * n(size) + x : (y * n(size) + x) * n(channels) + c;
     Ref sink = ctx.make(Ops::Sink, DType::Void, {ctx.make(Ops::Store, DType::Void, {out, simplify(at), value})});
     Ref func = ctx.make(Ops::Func, DType::Void, {sink}, {{Attr::Name, std::string("k")}});
     return optimize_kernel(func, target, {false, false, true}).func->s(Attr::Opts);
@@ -119,6 +124,16 @@ TEST(Tile, DepthwiseTilesKeepWhatTheyReadInRegisters) {
   EXPECT_EQ(far.opts(far.depthwise(), registers(32)),
             "split 0 8; lane 1; split 3 8; upcast 4; reorder 0 1 2 4 3 5 6; reorder 2 4 0 1 3 5 6; unroll 6; unroll 5; "
             "pack 2 2 5 6 3; thread 0");
+}
+
+TEST(Tile, PicturesOfTheirOwnHavePixelsAsLanes) {
+  const char* tile = "split 2 8; lane 3; split 1 7; upcast 2; ";
+  for (const int64_t step : {1, 2}) { // two vectors and a shuffle, not a sum along lanes
+    Windows overlapping{.size = 28, .channels = 4, .taps = 3, .step = step};
+    EXPECT_EQ(overlapping.opts(overlapping.planar(), registers(32), true).substr(0, 40), tile);
+  }
+  Windows apart{.size = 28, .channels = 4, .taps = 2, .step = 2}; // like a product of rows, whose length may be open
+  EXPECT_EQ(apart.opts(apart.planar(), registers(32), true).substr(0, 7), "lane 4;"); // the taps
 }
 
 TEST(Tile, TapsAreRepeatedOnlyIfWhatTheyShareHasRegisters) {

@@ -416,21 +416,26 @@ TEST(Regression, R38_EqualRowsHaveEqualResultsWhateverTheBatchAndThreads) {
 }
 
 TEST(Regression, R44_SymbolicExtentsGiveTheBitsOfStaticBuilds) {
-  auto conv = [](const DimSpec& h, const DimSpec& w) {
+  auto conv = [](const DimSpec& h, const DimSpec& w, bool depthwise) {
     ModelSpec m;
     m.inputs = {value_info("x", 1, {1, 3, h, w})};
     m.outputs = {Wire().text(1, "y")};
-    m.initializers = {tensor_floats("w", {4, 3, 3, 3}, weights(108))};
-    m.nodes = {node({"Conv", {"x", "w"}, {"y"}, {attr("pads", Ints{1, 1, 1, 1})}})};
+    m.initializers = {depthwise ? tensor_floats("w", {3, 1, 3, 3}, weights(27))
+                                : tensor_floats("w", {4, 3, 3, 3}, weights(108))};
+    std::vector<Wire> attributes = {attr("pads", Ints{1, 1, 1, 1})};
+    if (depthwise) attributes.insert(attributes.end(), {number("group", 3), attr("strides", Ints{2, 2})});
+    m.nodes = {node({"Conv", {"x", "w"}, {"y"}, attributes})};
     return model(m);
   };
-  Compiled symbolic(conv("H", "W"));
-  for (const auto& [h, w] : {std::pair<int64_t, int64_t>{5, 7}, {64, 48}}) {
-    Values values;
-    for (float v : weights(static_cast<size_t>(3 * h * w))) values.push_back(static_cast<double>(v));
-    const HostTensor x = f32({1, 3, h, w}, values), got = symbolic.run({x})[0];
-    EXPECT_EQ(got.shape, (Ints{1, 4, h, w}));
-    EXPECT_EQ(got.data, Compiled(conv(h, w)).run({x})[0].data) << h << "x" << w;
+  for (const bool depthwise : {false, true}) {
+    Compiled symbolic(conv("H", "W", depthwise));
+    for (const auto& [h, w] : {std::pair<int64_t, int64_t>{5, 7}, {64, 48}, {3, 2}}) {
+      Values values;
+      for (float v : weights(static_cast<size_t>(3 * h * w))) values.push_back(static_cast<double>(v));
+      const HostTensor x = f32({1, 3, h, w}, values), got = symbolic.run({x})[0];
+      EXPECT_EQ(got.shape, depthwise ? (Ints{1, 3, (h + 1) / 2, (w + 1) / 2}) : (Ints{1, 4, h, w}));
+      EXPECT_EQ(got.data, Compiled(conv(h, w, depthwise)).run({x})[0].data) << h << "x" << w;
+    }
   }
 }
 
