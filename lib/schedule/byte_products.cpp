@@ -12,9 +12,12 @@
 
 #include <algorithm>
 
+#include "rewrite/lower/expand.h"
 #include "rewrite/rewrite.h"
 #include "schedule/movement.h"
+#include "schedule/quotients.h"
 #include "schedule/storage.h"
+#include "schedule/views.h"
 
 namespace tgc {
 namespace {
@@ -22,37 +25,7 @@ namespace {
 constexpr int64_t kLeastTerms = 3;    // of the axis that is cut into words: fewer would mostly be zeros
 constexpr int64_t kMostTerms = 33000; // (255 * 255) * this < 2^31: no sum of dequantised products wraps
 
-bool is_byte(Ref x) { return x->dtype == DType::I8 || x->dtype == DType::U8; }
-bool is_movement(Ref x) { return x->cls() == OpClass::Movement; }
 Ref i32(Context& ctx, int64_t value) { return ctx.constant_int(DType::I32, value); }
-
-Ref reshaped(Ref x, Refs dims) {
-  std::vector<Ref> src = {x};
-  src.insert(src.end(), dims.begin(), dims.end());
-  return x->ctx->make(Ops::Reshape, x->dtype, src);
-}
-
-/// `scalar` everywhere in `dims`.
-Ref filled(Ref scalar, Refs dims) {
-  Context& ctx = *scalar->ctx;
-  if (dims.empty()) return scalar;
-  std::vector<Ref> src = {reshaped(scalar, std::vector<Ref>(dims.size(), ctx.index(1)))};
-  src.insert(src.end(), dims.begin(), dims.end());
-  return ctx.make(Ops::Expand, scalar->dtype, src);
-}
-
-/// The one value that all elements of `x` have, as a scalar; null if they may differ.
-Ref uniform(Ref x) {
-  if (x->is(Ops::Cast)) {
-    const Ref inner = uniform(x->src[0]);
-    return inner ? simplify(cast(inner, x->dtype)) : Ref();
-  }
-  while (is_movement(x) && !x->is(Ops::Pad) && !is_const(numel(*x->ctx, x->shape), 1)) x = x->src[0];
-  if (x->is(Ops::Cast)) return uniform(x);
-  while (is_movement(x) && !x->is(Ops::Pad) && x->src[0]->rank() == 0) x = x->src[0];
-  if (x->rank() == 0) return simplify(x);
-  return is_const(numel(*x->ctx, x->shape), 1) ? reshaped(x, {}) : Ref();
-}
 
 /// A factor of a sum of products: views of scale * (bytes - zero).
 struct Factor {
@@ -74,7 +47,7 @@ bool is_zero_point(Ref zero, Ref bytes) {
 /// Takes apart cast(bytes) - zero, in i32.
 bool take_integer(Ref x, Factor& f) {
   if (x->is(Ops::Sub)) f.zero = x->src[1], x = x->src[0];
-  if (!x->is(Ops::Cast) || x->dtype != DType::I32 || !is_byte(x->src[0])) return false;
+  if (!is_widened_byte(x) || x->src[0]->dtype == DType::Bool) return false;
   f.bytes = x->src[0];
   if (f.zero && !is_zero_point(f.zero, f.bytes)) return false;
   f.flat_zero = f.zero ? uniform(f.zero) : i32(*x->ctx, 0);
@@ -137,19 +110,6 @@ bool is_same_for_terms(Ref part, std::vector<Ref> index, const std::vector<Ref>&
   return std::none_of(at.index.begin(), at.index.end(), [&](Ref i) {
     return std::any_of(terms.begin(), terms.end(), [&](Ref r) { return depends(i, r); });
   });
-}
-
-/// x <op> number, done before `x` is repeated or moved.
-Ref scaled_view(Ref x, Ref number, Ops op) {
-  std::vector<Ref> views;
-  while (is_movement(x)) views.push_back(x), x = x->src[0];
-  x = x->rank() == 0 ? simplify(binary(op, x, number)) : binary(op, x, filled(number, x->shape));
-  for (size_t i = views.size(); i-- > 0;) {
-    std::vector<Ref> src(views[i]->src.begin(), views[i]->src.end());
-    src[0] = x;
-    x = x->ctx->with_src(views[i], src);
-  }
-  return x;
 }
 
 class Product {
@@ -294,66 +254,6 @@ private:
   std::optional<Factor> a_, b_;
 };
 
-/// Divisions of scaled sums: the divisor goes into constants, as a batch norm does.
-class Quotients {
-public:
-  Quotients(Ref root)
-      : readers_(root->ctx->size()), is_live_(root->ctx->size()), done_(root->ctx->size()), order_(toposort(root)) {
-    for (Ref node : order_) {
-      is_live_[node->id] = node->is(Ops::Param);
-      for (Ref s : node->src) {
-        ++readers_[s->id];
-        is_live_[node->id] = is_live_[node->id] || is_live_[s->id];
-      }
-    }
-  }
-
-  Ref run() {
-    for (Ref node : order_) {
-      std::vector<Ref> src;
-      for (Ref s : node->src) src.push_back(done_[s->id]);
-      done_[node->id] = node->ctx->with_src(node, src);
-      if (!node->is(Ops::Div) || node->dtype != DType::F32 || !is_live_[node->id]) continue;
-      const Ref number = uniform(node->src[1]);
-      const std::optional<double> value = number ? const_float(number) : std::nullopt;
-      if (!value || !(*value > 0) || !holds_sum(node->src[0])) continue;
-      if (const Ref other = divided(node->src[0], number)) done_[node->id] = other;
-    }
-    return done_[order_.back()->id];
-  }
-
-private:
-  bool is_scaled_sum(Ref x) const {
-    return x->is(Ops::Mul) && x->src[0]->is(Ops::Cast) && x->src[0]->src[0]->dtype == DType::I32 &&
-           !is_live_[x->src[1]->id];
-  }
-  bool holds_sum(Ref x) const {
-    while (is_movement(x) || x->is(Ops::Add) || x->is(Ops::Max)) x = x->src[0];
-    return is_scaled_sum(x);
-  }
-  /// x / number, where nothing but a division reads `x`; null if a part of it is no constant times a value.
-  Ref divided(Ref x, Ref number) const {
-    if (!is_live_[x->id]) return scaled_view(x, number, Ops::Div);
-    if (readers_[x->id] > 1 || x->is(Ops::Pad)) return {};
-    std::vector<Ref> src(x->src.begin(), x->src.end());
-    if (is_scaled_sum(x)) {
-      src = {done_[src[0]->id], scaled_view(src[1], number, Ops::Div)};
-    } else if (is_movement(x)) {
-      src[0] = divided(src[0], number);
-    } else if (x->is(Ops::Add) || x->is(Ops::Max)) { // the number is positive
-      for (Ref& s : src) s = divided(s, number);
-    } else {
-      return {};
-    }
-    return std::all_of(src.begin(), src.end(), [](Ref s) { return static_cast<bool>(s); }) ? x->ctx->with_src(x, src)
-                                                                                           : Ref();
-  }
-
-  std::vector<int> readers_;
-  std::vector<bool> is_live_;
-  std::vector<Ref> done_, order_;
-};
-
 bool is_candidate(Ref node, bool floats) {
   if (!node->is(Ops::Reduce) || node->s(Attr::Kind) != "add" || !node->src[0]->is(Ops::Mul)) return false;
   if (node->i(Attr::Keep, 0) != 0) return false;
@@ -418,7 +318,7 @@ Ref byte_products(Ref root, PassContext& context) {
     inherit_origin(context, node, first_new);
   }
   const Ref changed = done[root->id];
-  return changed == root || context.numerics == Numerics::Strict ? changed : Quotients(changed).run();
+  return changed == root || context.numerics == Numerics::Strict ? changed : divide_constants(changed);
 }
 
 } // namespace tgc

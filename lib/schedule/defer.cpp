@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "rewrite/lower/expand.h"
 #include "rewrite/rewrite.h"
 #include "schedule/movement.h"
 

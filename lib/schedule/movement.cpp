@@ -145,6 +145,4 @@ std::vector<Ref> conjuncts(Ref gate) {
   return out;
 }
 
-bool depends(Ref x, Ref range) { return std::find(x->ranges.begin(), x->ranges.end(), range) != x->ranges.end(); }
-
 } // namespace tgc

@@ -26,7 +26,4 @@ Ref both(Ref a, Ref b);
 /// The terms of a conjunction, in order.
 std::vector<Ref> conjuncts(Ref gate);
 
-/// Whether the value of `x` depends on an open range.
-bool depends(Ref x, Ref range);
-
 } // namespace tgc

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 
+#include "rewrite/lower/expand.h"
 #include "rewrite/rewrite.h"
 #include "schedule/kernelize.h"
 #include "schedule/movement.h"
@@ -30,9 +31,8 @@ Ref effect_of(Ref after) { return after->src[1]->is(Ops::End) ? after->src[1]->s
 
 bool is_product(Ref node) {
   if (!node->is(Ops::Reduce) || node->s(Attr::Kind) != "add") return false;
-  Ref value = node->src[0];
-  while (value->is(Ops::Cast) || value->is(Ops::Where)) value = value->src[value->is(Ops::Where) ? 1 : 0];
-  return value->is(Ops::Mul) && !(value->src[0] == value->src[1]);
+  const Ref product = product_of(node->src[0]);
+  return product && !(product->src[0] == product->src[1]);
 }
 
 /// Nodes of the expression `x`, down to loads of staged values, without what computes those.

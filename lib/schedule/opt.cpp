@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "rewrite/lower/expand.h"
 #include "rewrite/lower/linearize.h"
 #include "rewrite/rewrite.h"
 #include "schedule/clamp_rows.h"
@@ -118,17 +119,12 @@ private:
     }
     return true;
   }
-  static bool depends(Ref x, Ref range) {
-    return std::find(x->ranges.begin(), x->ranges.end(), range) != x->ranges.end();
-  }
 
   /// Adds the existence of every changed range the access depends on to its gate, which is source `gate`.
   Ref gated(Ref node, std::vector<Ref>& src, size_t gate) {
     Ref condition = src.size() > gate ? src[gate] : Ref();
     for (const AxisChange& c : changes_)
-      if (c.exists &&
-          std::find(node->src[1]->ranges.begin(), node->src[1]->ranges.end(), c.old) != node->src[1]->ranges.end())
-        condition = both(condition, c.exists);
+      if (c.exists && depends(node->src[1], c.old)) condition = both(condition, c.exists);
     if (!condition || src.size() <= 1) return ctx_.with_src(node, src);
     if (src.size() > gate)
       src[gate] = condition;
@@ -244,9 +240,8 @@ void check_scratch(const OptKernel& k, const Opt& opt, Ref axis) {
     Ref base = node->is(Ops::Store) ? node->src[0] : Ref();
     while (base && base->is(Ops::After)) base = base->src[0];
     if (!base || !base->is(Ops::Buffer)) continue;
-    bool varies = std::find(node->ranges.begin(), node->ranges.end(), axis) != node->ranges.end();
-    bool indexed =
-        std::find(node->src[1]->ranges.begin(), node->src[1]->ranges.end(), axis) != node->src[1]->ranges.end();
+    bool varies = depends(node, axis);
+    bool indexed = depends(node->src[1], axis);
     require(!varies || indexed, opt, "a staged value depends on the axis and its scratch does not");
   }
 }
@@ -270,14 +265,11 @@ void apply_axis(OptKernel& k, const Opt& opt, const std::vector<Ref>& axes) {
   if (opt.kind == Opt::Kind::Lane)
     for (Ref node : toposort(k.func))
       for (Ref r : node->ranges)
-        require(r == old || r->s(Attr::Axis) != "lane" ||
-                    std::find(node->ranges.begin(), node->ranges.end(), old) == node->ranges.end(),
-                opt, "a value would depend on two lane axes");
+        require(r == old || r->s(Attr::Axis) != "lane" || !depends(node, old), opt,
+                "a value would depend on two lane axes");
   if (opt.kind == Opt::Kind::Lane || opt.kind == Opt::Kind::Upcast)
     for (Ref node : closers(k.func, old))
-      require(node->is(Ops::End) || std::find(node->src[0]->ranges.begin(), node->src[0]->ranges.end(), old) !=
-                                        node->src[0]->ranges.end(),
-              opt, "a reduction over the axis does not depend on it");
+      require(node->is(Ops::End) || depends(node->src[0], old), opt, "a reduction over the axis does not depend on it");
   Ref changed = k.func->ctx->range(old->src[0], opt.args[0], opt_name(opt.kind).text);
   k.func = rebuild(k.func, {{old, changed, {changed}, Ref()}});
   if (opt.kind == Opt::Kind::Upcast) k.func = clamp_rows(k.func, changed);
@@ -453,6 +445,11 @@ std::vector<Ref> kernel_axes(Ref func) {
     if (node->is(Ops::Range)) axes.push_back(node);
   std::sort(axes.begin(), axes.end(), [](Ref a, Ref b) { return a->i(Attr::Id) < b->i(Attr::Id); });
   return axes;
+}
+
+Ref product_of(Ref value) {
+  while (value->is(Ops::Cast) || value->is(Ops::Where)) value = value->src[value->is(Ops::Where) ? 1 : 0];
+  return value->is(Ops::Mul) ? value : Ref();
 }
 
 void apply_opt(OptKernel& kernel, const Opt& opt) {

@@ -67,6 +67,9 @@ int64_t divisions(Ref func);
 /// The ranges of a kernel in nesting order.
 std::vector<Ref> kernel_axes(Ref func);
 
+/// The product that `value` is, converted or masked; null if it is none.
+Ref product_of(Ref value);
+
 /// Applies one opt. What the kernel computes is unchanged up to the order of reductions.
 /// errors: CompileError E302 saying which condition fails.
 void apply_opt(OptKernel& kernel, const Opt& opt);

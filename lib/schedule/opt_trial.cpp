@@ -7,15 +7,6 @@
 #include "uop/diag.h"
 
 namespace tgc {
-namespace {
-
-bool is_product(Ref value) {
-  while (value->is(Ops::Cast) || value->is(Ops::Where)) value = value->src[value->is(Ops::Where) ? 1 : 0];
-  return value->is(Ops::Mul);
-}
-
-} // namespace
-
 bool OptTrial::attempt(Opt::Kind kind, std::vector<int64_t> args) {
   OptKernel trial = k_;
   try {
@@ -47,7 +38,7 @@ void OptTrial::look() {
     if (node->is(Ops::Store)) stores_.push_back(node);
     if (!node->is(Ops::Reduce) && !node->is(Ops::End)) continue;
     for (Ref r : node->src.subspan(1)) closed_.push_back(r);
-    if (node->is(Ops::Reduce) && node->s(Attr::Kind) == "add" && is_product(node->src[0])) contraction_ = node;
+    if (node->is(Ops::Reduce) && node->s(Attr::Kind) == "add" && product_of(node->src[0])) contraction_ = node;
   }
 }
 

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <set>
 
+#include "rewrite/lower/expand.h"
 #include "rewrite/lower/linearize.h"
 #include "rewrite/rewrite.h"
 #include "schedule/byte_products.h"

@@ -17,6 +17,7 @@
 #include <set>
 #include <utility>
 
+#include "rewrite/lower/expand.h"
 #include "rewrite/poly.h"
 #include "rewrite/rewrite.h"
 #include "schedule/byte_products.h"

@@ -92,6 +92,8 @@ Ref expand(Ref kernel) {
   return expanded[kernel->id];
 }
 
+bool depends(Ref x, Ref range) { return std::find(x->ranges.begin(), x->ranges.end(), range) != x->ranges.end(); }
+
 std::optional<int64_t> coefficient(Ref index, Ref variable) {
   int64_t sum = 0;
   for (Ref term : sum_terms(index)) {

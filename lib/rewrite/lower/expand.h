@@ -20,6 +20,9 @@ Ref lower_access(Ref kernel);
 /// Comparisons of shaped Index values whose bounds fit 32 bits are done in 32-bit lanes: half the vector registers.
 Ref narrow_masks(Ref kernel);
 
+/// Whether the value of `x` depends on an open range.
+bool depends(Ref x, Ref range);
+
 /// Coefficient of `variable` (a Range or Iota) in the Index sum `index`: 0 when absent, nothing when it is not affine
 /// in it or the coefficient is not a constant.
 std::optional<int64_t> coefficient(Ref index, Ref variable);

@@ -13,6 +13,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "rewrite/lower/expand.h"
 #include "rewrite/rewrite.h"
 #include "rewrite/rules/tables.h"
 #include "uop/diag.h"
@@ -83,7 +84,7 @@ private:
     Body* result = nullptr;
     Body* body = at;
     for (; body->parent; body = body->parent) {
-      if (std::find(node->ranges.begin(), node->ranges.end(), body->range) == node->ranges.end()) continue;
+      if (!depends(node, body->range)) continue;
       if (!result) result = body;
       --missing;
     }

@@ -16,8 +16,6 @@
 namespace tgc {
 namespace {
 
-bool depends(Ref x, Ref range) { return std::find(x->ranges.begin(), x->ranges.end(), range) != x->ranges.end(); }
-
 /// The load of a factor, if that is a byte made an i32.
 Ref byte_load(Ref factor, DType type) {
   const bool is_wide = factor->is(Ops::Cast) && factor->dtype == DType::I32 && factor->src[0]->is(Ops::Load);
