@@ -2,6 +2,11 @@
 // The pages of docs/ agree with the code: their tables, and their examples.
 #include "uop/docs.h"
 
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <set>
+
 #include "testing.h"
 #include "uop/eval.h"
 #include "uop/text.h"
@@ -43,6 +48,37 @@ std::vector<std::string> examples(const std::string& page) {
 TEST(Docs, TablesAreThoseOfTheCode) {
   check_page("docs/ir.md", ir_doc());
   check_page("docs/errors.md", errors_doc());
+}
+
+/// The text of all files of these kinds below a folder of the sources.
+std::string sources(const std::string& folder, std::initializer_list<const char*> kinds) {
+  std::string all;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(source_path(folder)))
+    if (std::find(kinds.begin(), kinds.end(), file.path().extension()) != kinds.end()) all += read_file(file.path());
+  return all;
+}
+
+TEST(Docs, EveryErrorIsRaisedAndEveryNumberIsAnError) {
+  const std::string code = sources("lib", {".cpp", ".h"}) + sources("tools", {".cpp", ".h"}),
+                    runtime = sources("lib/runtime", {".c"}),
+                    pages = sources("docs", {".md"}) + read_file(source_path("README.md")) +
+                            read_file(source_path("ARCHITECTURE.md"));
+  std::set<std::string> known;
+#define TGC_ERROR(Number, ...)                                                                                         \
+  known.insert("TGC-E" #Number);                                                                                       \
+  EXPECT_NE(code.find("ErrorCode::E" #Number), std::string::npos) << #Number << " is never raised";
+#include "uop/errors.def"
+#define TGRT_ERROR(Number, Name, ...)                                                                                  \
+  known.insert("TGR-E" #Number);                                                                                       \
+  EXPECT_NE(runtime.find("TGRT_E_" #Name), std::string::npos) << #Name << " is never raised";
+#include "runtime/tgrt_errors.def"
+  for (const std::string kind : {"TGC-E", "TGR-E"})
+    for (size_t at = pages.find(kind); at != std::string::npos; at = pages.find(kind, at + 1)) {
+      const std::string number = pages.substr(at, kind.size() + 3);
+      const bool is_number = std::isdigit(static_cast<unsigned char>(number.back())) != 0; // else E###, E2xx
+      EXPECT_TRUE(!is_number || known.contains(number)) << number;
+    }
+  EXPECT_GT(known.size(), 40u);
 }
 
 TEST(Docs, ExamplesAreCanonicalText) {
