@@ -3,9 +3,17 @@
 // what is computed, and work on the small value under them. Not handled: zeros of a pad as the one value of all.
 #include "schedule/views.h"
 
+#include <vector>
+
 #include "rewrite/rewrite.h"
 
 namespace tgc {
+namespace {
+
+/// Whether all elements of `x` are elements of what it views.
+bool is_view(Ref x) { return is_movement(x) && !x->is(Ops::Pad); }
+
+} // namespace
 
 Ref reshaped(Ref x, Refs dims) {
   std::vector<Ref> src = {x};
@@ -22,15 +30,14 @@ Ref filled(Ref scalar, Refs dims) {
 }
 
 Ref uniform(Ref x) {
-  if (x->is(Ops::Cast)) {
-    const Ref inner = uniform(x->src[0]);
-    return inner ? simplify(cast(inner, x->dtype)) : Ref();
-  }
-  while (is_movement(x) && !x->is(Ops::Pad) && !is_const(numel(*x->ctx, x->shape), 1)) x = x->src[0];
-  if (x->is(Ops::Cast)) return uniform(x);
-  while (is_movement(x) && !x->is(Ops::Pad) && x->src[0]->rank() == 0) x = x->src[0];
-  if (x->rank() == 0) return simplify(x);
-  return is_const(numel(*x->ctx, x->shape), 1) ? reshaped(x, {}) : Ref();
+  std::vector<DType> casts; // the outermost first; chains may be long
+  for (; x->is(Ops::Cast) || (is_view(x) && !is_const(numel(*x->ctx, x->shape), 1)); x = x->src[0])
+    if (x->is(Ops::Cast)) casts.push_back(x->dtype);
+  while (is_view(x) && x->src[0]->rank() == 0) x = x->src[0];
+  if (x->rank() > 0 && !is_const(numel(*x->ctx, x->shape), 1)) return {};
+  Ref value = x->rank() == 0 ? simplify(x) : reshaped(x, {});
+  for (size_t i = casts.size(); i-- > 0;) value = cast(value, casts[i]);
+  return casts.empty() ? value : simplify(value);
 }
 
 Ref scaled_view(Ref x, Ref number, Ops op) {
