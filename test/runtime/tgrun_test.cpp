@@ -265,7 +265,17 @@ TEST(Tgrun, ErrorTexts) {
              "others: tgc --dim NAME=LO..HI");
   expect(b + " --chek", 2, "unknown option \"--chek\"; did you mean \"--check\"? (see tgrun --help)");
   expect(b + " x", 2, "unexpected argument \"x\"; one BUNDLE is taken (see tgrun --help)");
-  expect(b + " --threads 1025", 2, "--threads 1025: expected 1 to 1024 (see tgrun --help)");
+  for (const char* threads : {"1025", "0", "-1", "2x"})
+    expect(b + " --threads " + threads, 2,
+           std::string("--threads \"") + threads + "\": expected a number from 1 to 1024 (see tgrun --help)");
+  for (const char* seed : {"-1", "99999999999999999999"})
+    expect(b + " --seed " + seed, 2,
+           std::string("--seed \"") + seed + "\": expected a number from 0 to 18446744073709551615 (see tgrun --help)");
+  expect(b + " --input x=a.npy --input x=b.npy", 2, "--input \"x=b.npy\": the input is given twice (see tgrun --help)");
+  expect(b + " --test . --rtol nan", 2, "--rtol: expected a number that is not negative (see tgrun --help)");
+  expect(b + " --test . --atol -1", 2, "--atol: expected a number that is not negative (see tgrun --help)");
+  expect(b + " --input \"$(printf 'q\\033[2J')=a.npy\"", 1,
+         "the model has no input \"q\\x1b[2J\"\n  note: its inputs are \"x\" f32[N,4]");
   expect(b + " --rtol 1", 2, "--rtol goes with --test (see tgrun --help)");
   expect(b + " --json", 2, "--json goes with --bench or --profile (see tgrun --help)");
   expect(b + " --bench --save out", 2, "--save has no effect with --bench (see tgrun --help)");

@@ -70,6 +70,16 @@ TEST(Boundary, EveryDiagnosticOfACompileErrorIsPrinted) {
   EXPECT_EQ(user.text, to_string(first) + "\n" + to_string(second) + "\n");
 }
 
+TEST(Boundary, ControlCharactersOfAModelDoNotReachTheTerminal) {
+  const Diagnostic odd{ErrorCode::E203, "m.onnx: node \"a\x1b[2J\"",
+                       "\xc2\x9b"
+                       "31m is \x7f no op; \xc3\xa9 is a letter",
+                       "why"};
+  EXPECT_EQ(
+      run([&]() -> Exit { throw CompileError(odd); }).text,
+      "m.onnx: node \"a\\x1b[2J\": error TGC-E203: \\xc2\\x9b31m is \\x7f no op; \xc3\xa9 is a letter\n  note: why\n");
+}
+
 TEST(OutputFile, AppearsOnlyWhenCommitted) {
   const std::string path = scratch("whole");
   {

@@ -126,6 +126,10 @@ TEST_F(Cli, OutputsThatCannotBeWritten) {
   expect("tgc m.onnx -o m.onnx", 2, "tgc: -o \"m.onnx\" is the model itself (see tgc --help)");
   expect("tgc m.onnx --emit=uops -o ./m.onnx", 2, "tgc: -o \"./m.onnx\" is the model itself (see tgc --help)");
   EXPECT_TRUE(content("m.onnx") == model);
+  expect("tgc m.onnx --emit=uops -o w.uop && tgc w.uop -o m.onnx", 2,
+         "tgc: -o \"m.onnx\" is a file of weights itself (see tgc --help)");
+  EXPECT_TRUE(content("m.onnx") == model);
+  fs::remove(folder / "w.uop");
   if (getuid() != 0) {
     fs::permissions(folder / "read_only", fs::perms::owner_read | fs::perms::owner_exec);
     expect("tgc exp.json -o read_only/x.bundle", 1,

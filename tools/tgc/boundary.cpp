@@ -19,6 +19,7 @@
 #include <cstring>
 #include <new>
 
+#include "printable.h"
 #include "uop/diag.h"
 
 namespace tgc {
@@ -61,7 +62,7 @@ std::string behind_links(const std::string& path) {
 }
 
 int say(std::string_view tool, const std::string& text, Exit code) {
-  std::fprintf(stderr, "%.*s: %s\n", static_cast<int>(tool.size()), tool.data(), text.c_str());
+  std::fprintf(stderr, "%.*s: %s\n", static_cast<int>(tool.size()), tool.data(), printable(text).c_str());
   return static_cast<int>(code);
 }
 
@@ -77,7 +78,7 @@ int run_guarded(std::string_view tool, const std::function<Exit()>& body) {
   } catch (const UsageError& error) {
     return say(tool, std::string(error.what()) + " (see " + std::string(tool) + " --help)", Exit::Usage);
   } catch (const CompileError& error) {
-    for (const Diagnostic& d : error.all()) std::fprintf(stderr, "%s\n", to_string(d).c_str());
+    for (const Diagnostic& d : error.all()) std::fprintf(stderr, "%s\n", printable(to_string(d)).c_str());
     return static_cast<int>(Exit::User);
   } catch (const std::bad_alloc&) {
     return say(tool, "out of memory", Exit::User);

@@ -14,6 +14,7 @@
 #include <memory>
 #include <thread>
 
+#include "printable.h"
 #include "render/object_cache.h"
 #include "tgc/beam.h"
 #include "tgc/boundary.h"
@@ -57,16 +58,23 @@ void print_targets() {
       Diagnostic{.code = ErrorCode::E502, .where = path, .message = "cannot be written: " + why, .note = ""});
 }
 
+using Inputs = std::vector<std::pair<std::string, const char*>>; ///< path, what it is
+
 /// A slip of the hand must not cost the user a model, whose weights would be gone, or hours of timing.
-void spare_inputs(const Options& options) {
+void spare(const Inputs& inputs, const Options& options) {
   struct stat input{}, output{};
   if (options.output.empty() || options.check || stat(options.output.c_str(), &output) != 0) return;
-  const std::pair<std::string, const char*> inputs[] = {{options.model, "the model"},
-                                                        {options.tuned, "the tuning database"}};
   for (const auto& [path, what] : inputs)
     if (!path.empty() && stat(path.c_str(), &input) == 0 && S_ISREG(output.st_mode) && input.st_dev == output.st_dev &&
         input.st_ino == output.st_ino)
       throw UsageError("-o \"" + options.output + "\" is " + what + " itself");
+}
+
+Inputs weight_files(const Module& module) {
+  Inputs files;
+  for (const auto& [key, weight] : module.weights)
+    if (files.empty() || files.back().first != weight.file) files.emplace_back(weight.file, "a file of weights");
+  return files;
 }
 
 void write_text(const std::string& path, const std::string& text) {
@@ -120,13 +128,14 @@ Exit emit(Compilation& c, const Options& options, CompileOptions& compile) {
 void print_checks(const Compilation& c) {
   const auto text = [](Ref dim) {
     const std::string shape = shape_text(std::vector<Ref>{dim});
-    return shape.substr(1, shape.size() - 2);
+    return printable(shape.substr(1, shape.size() - 2));
   };
   for (Ref s : c.module.root->src.subspan(1)) {
     if (!s->is(Ops::Check)) continue;
     const Ref condition = s->src[0];
     std::fprintf(stderr, "dim       %s %s %s  for %s\n", text(condition->src[0]).c_str(),
-                 condition->is(Ops::Eq) ? "=" : "<=", text(condition->src[1]).c_str(), s->s(Attr::Why).c_str());
+                 condition->is(Ops::Eq) ? "=" : "<=", text(condition->src[1]).c_str(),
+                 printable(s->s(Attr::Why)).c_str());
   }
 }
 
@@ -138,7 +147,7 @@ void say_kernels(const Compilation& c) {
     std::fprintf(stderr, "kernel    %s  %s\n", kernel->s(Attr::Name).c_str(), kernel->s(Attr::Opts, "").c_str());
     for (Ref call : c.module.root->src[0]->src)
       if (call->src[0] == kernel && call->has(Attr::Origin))
-        std::fprintf(stderr, "  nodes   %s\n", call->s(Attr::Origin).c_str());
+        std::fprintf(stderr, "  nodes   %s\n", printable(call->s(Attr::Origin)).c_str());
   }
 }
 
@@ -217,7 +226,7 @@ CompileOptions compile_options(const Options& options) {
 Exit run_tgc(const Options& options) {
   if (options.list_passes) return print_passes(), Exit::Ok;
   if (options.list_targets) return print_targets(), Exit::Ok;
-  spare_inputs(options);
+  spare({{options.model, "the model"}, {options.tuned, "the tuning database"}}, options);
   CompileOptions compile = compile_options(options);
   const std::unique_ptr<ObjectCache> cache = options.check ? nullptr : open_cache(options.cache); // it writes nothing
   compile.cache = cache.get();
@@ -226,6 +235,7 @@ Exit run_tgc(const Options& options) {
   if (!options.tuned.empty()) tuner = std::make_unique<Tuner>(options.tuned, options.beam, compile);
   Compilation c = start_compilation(options.model, compile);
   check_names(options, pass_names(), rule_names(c.target));
+  spare(weight_files(c.module), options);
   progress.stage("import", std::to_string(toposort(c.module.root).size()) + " nodes, " +
                                std::to_string(c.module.weights.size()) + " weights");
   if (options.verbosity > 0) print_checks(c);

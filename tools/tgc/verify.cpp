@@ -11,6 +11,7 @@
 #include <map>
 #include <utility>
 
+#include "printable.h"
 #include "rewrite/rules/widen_half.h"
 #include "rewrite/spec.h"
 #include "tgc/passes.h"
@@ -162,7 +163,7 @@ HostTensor Verifier::sample(const Module& module, const std::vector<HostTensor>&
 bool Verifier::run(const std::string& bundle) {
   if (how_ == Verify::None) return true;
   for (const auto& [name, value] : vars_)
-    std::fprintf(stderr, "verify: %s = %lld\n", name.c_str(), static_cast<long long>(value));
+    std::fprintf(stderr, "verify: %s = %lld\n", printable(name).c_str(), static_cast<long long>(value));
   std::vector<HostTensor> got;
   try {
     got = run_bundle(load_bundle(bundle).get(), inputs_, {.may_be_trapped = true});

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "printable.h"
 #include "tgrun/run_model.h"
 
 namespace tgc {
@@ -110,13 +111,14 @@ bool run_set(const tgrt_model* model, const RunOptions& options, const std::stri
     const std::string text = difference(get_output(context.get(), model, i), want, options);
     if (text.empty()) continue;
     agrees = false;
-    std::printf("%s: output %s: %s\n", folder.c_str(), tensor_text(model, TGRT_OUTPUT, i).c_str(), text.c_str());
+    std::printf("%s: output %s: %s\n", folder.c_str(), printable(tensor_text(model, TGRT_OUTPUT, i)).c_str(),
+                text.c_str());
   }
   return agrees;
 }
 
 void print_tensor(const HostTensor& t) {
-  std::printf("%s %s%s:", t.name.c_str(), dtype_name(t.dtype), dims_text(t.dims).c_str());
+  std::printf("%s %s%s:", printable(t.name).c_str(), dtype_name(t.dtype), dims_text(t.dims).c_str());
   const size_t n = t.data.size() / dtype_bytes(t.dtype);
   for (size_t i = 0; i < n && i < kShown; ++i) std::printf(" %s", number_text(t, i).c_str());
   std::printf("%s\n", n > kShown ? " …" : "");

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <map>
 
+#include "printable.h"
 #include "tgrun/run_model.h"
 
 namespace tgc {
@@ -60,7 +61,7 @@ void print_profile(const std::vector<KernelTimes>& steps, double total, size_t r
   for (const KernelTimes& step : steps) {
     std::printf(row, step.median * 1e6, 100 * step.median / total, step.flops * 1e-6, step.flops / step.median * 1e-9,
                 step.bytes * 1e-6, step.bytes / step.median * 1e-9);
-    std::printf("%s%s\n", step.name.c_str(), step.origin.empty() ? "" : (" (" + step.origin + ")").c_str());
+    std::printf("%s\n", printable(step.name + (step.origin.empty() ? "" : " (" + step.origin + ")")).c_str());
     flops += step.flops;
     bytes += step.bytes;
   }

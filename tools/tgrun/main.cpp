@@ -8,6 +8,7 @@
 #include <exception>
 #include <new>
 
+#include "printable.h"
 #include "tgrun/options.h"
 #include "tgrun/run_model.h"
 
@@ -29,7 +30,7 @@ tgc::RunExit act(const tgc::RunOptions& options) {
 }
 
 int say(const char* kind, const char* text, tgc::RunExit code) {
-  std::fprintf(stderr, "tgrun: %s%s\n", kind, text);
+  std::fprintf(stderr, "tgrun: %s%s\n", tgc::printable(kind).c_str(), tgc::printable(text).c_str());
   return static_cast<int>(code);
 }
 
@@ -46,7 +47,7 @@ int main(int argc, char** argv) {
     return say(error.what(), " (see tgrun --help)", tgc::RunExit::Usage);
   } catch (const tgc::RunError& error) {
     say("", error.what(), tgc::RunExit::User);
-    if (!error.note().empty()) std::fprintf(stderr, "  note: %s\n", error.note().c_str());
+    if (!error.note().empty()) std::fprintf(stderr, "  note: %s\n", tgc::printable(error.note()).c_str());
     return static_cast<int>(tgc::RunExit::User);
   } catch (const std::bad_alloc&) {
     return say("", "out of memory", tgc::RunExit::User);

@@ -17,6 +17,7 @@ namespace {
 
 struct RawOptions {
   std::vector<std::string> inputs, dims;
+  std::string seed, threads;
 };
 
 constexpr const char* kExamples = R"(Examples:
@@ -57,8 +58,8 @@ void add_all(CLI::App& app, RunOptions& o, RawOptions& raw) {
              "NAME=FILE[,FILE…]");
   repeatable("--dim", raw.dims, "value of a symbolic dimension that no input file gives (default: its minimum)",
              "NAME=VALUE");
-  app.add_option("--seed", o.seed, "of the inputs that no file gives (default: 0)")->type_name("N");
-  app.add_option("--threads", o.threads, "threads of a run (default: one per CPU); results do not depend on it")
+  app.add_option("--seed", raw.seed, "of the inputs that no file gives (default: 0)")->type_name("N");
+  app.add_option("--threads", raw.threads, "threads of a run (default: one per CPU); results do not depend on it")
       ->type_name("N");
   app.add_flag("--guard", o.guard, "debug: red zones and NaN around every buffer, checked after each kernel");
   app.add_option("--save", o.save, "write the outputs as DIR/output_0.npy …")->type_name("DIR");
@@ -83,6 +84,16 @@ void add_all(CLI::App& app, RunOptions& o, RawOptions& raw) {
 }
 
 std::string in_quotes(const std::string& text) { return "\"" + text + "\""; }
+
+/// A whole number from `range.first` to `range.second`.
+uint64_t parse_number(const std::string& option, const std::string& text, std::pair<uint64_t, uint64_t> range) {
+  uint64_t value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && stop == text.data() + text.size() && value >= range.first && value <= range.second)
+    return value;
+  throw RunUsageError(option + " " + in_quotes(text) + ": expected a number from " + std::to_string(range.first) +
+                      " to " + std::to_string(range.second));
+}
 
 InputFiles parse_input(const std::string& text) {
   InputFiles input;
@@ -154,7 +165,8 @@ void check(const RunOptions& o) {
   const int actions = !o.test.empty() + o.bench + o.profile + o.describe + o.check + !o.extract.empty();
   if (actions > 1)
     throw RunUsageError("give one of --test, --bench, --profile, --describe, --extract and --check, not several");
-  if (o.threads > 1024) throw RunUsageError("--threads " + std::to_string(o.threads) + ": expected 1 to 1024");
+  for (const auto& [name, tolerance] : {std::pair("--rtol", o.rtol), std::pair("--atol", o.atol)})
+    if (!(tolerance >= 0)) throw RunUsageError(std::string(name) + ": expected a number that is not negative");
 }
 
 /// No option means anything by an empty text; a shell variable that is not set gives one.
@@ -195,7 +207,14 @@ RunOptions parse_run_options(std::span<const char* const> args) {
     throw RunUsageError(error.what());
   }
   refuse_empty(app);
-  for (const std::string& text : raw.inputs) options.inputs.push_back(parse_input(text));
+  if (!raw.seed.empty()) options.seed = parse_number("--seed", raw.seed, {0, UINT64_MAX});
+  if (!raw.threads.empty()) options.threads = static_cast<uint32_t>(parse_number("--threads", raw.threads, {1, 1024}));
+  for (const std::string& text : raw.inputs) {
+    options.inputs.push_back(parse_input(text));
+    const auto same = [&](const InputFiles& other) { return other.name == options.inputs.back().name; };
+    if (std::count_if(options.inputs.begin(), options.inputs.end(), same) > 1)
+      throw RunUsageError("--input " + in_quotes(text) + ": the input is given twice");
+  }
   for (const std::string& text : raw.dims) {
     options.dims.push_back(parse_dim(text));
     const auto same = [&](const auto& other) { return other.first == options.dims.back().first; };

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "printable.h"
 #include "runtime/tgrt_bundle.h"
 
 namespace tgc {
@@ -202,8 +203,8 @@ void set_inputs(tgrt_context* context, const tgrt_model* model, const RunOptions
     const size_t bytes = tgrt_bytes(context, TGRT_INPUT, i, &error);
     const tgrt_tensor_info info = info_of(model, TGRT_INPUT, i);
     if (some && given[i].dtype == 0)
-      std::fprintf(stderr, "tgrun: note: input \"%s\" is not given and takes random values (--seed %llu)\n", info.name,
-                   static_cast<unsigned long long>(options.seed));
+      std::fprintf(stderr, "tgrun: note: input \"%s\" is not given and takes random values (--seed %llu)\n",
+                   printable(info.name).c_str(), static_cast<unsigned long long>(options.seed));
     if (given[i].dtype != 0)
       std::memcpy(to, given[i].data.data(), bytes);
     else
