@@ -112,8 +112,10 @@ private:
     Ref root = k_.func->src[0]->src[0], lane;
     if (contraction_) {
       stride_ = 1;
-      if (const Ref along = contraction_lane(root)) return along;
-      stride_ = kMaxStride;
+      const Ref along = contraction_lane(root);
+      const std::vector<Ref> loads = contraction_loads();
+      if (along && std::none_of(loads.begin(), loads.end(), [&](Ref l) { return wants_stage(l, along); })) return along;
+      stride_ = kMaxStride; // rather than to copy, or to run lanes along the reduction
       return contraction_lane(root);
     }
     for (Ref axis : axes_)
