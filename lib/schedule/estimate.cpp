@@ -20,7 +20,8 @@ namespace {
 constexpr double kLoadPorts = 2, kSlowOp = 10, kLoopStep = 1.5; // a slow op: division, exp
 constexpr double kCyclesPerByte[] = {1.0 / 48, 1.0 / 8};        // beyond the first and the second level of cache
 constexpr double kUsable = 0.6;                                 // of a cache, by the data of a loop
-constexpr double kOpen = 64;                                    // an open dim's expected size
+constexpr int64_t kShuffled = 4; // elements between lanes up to which vectors and shuffles load them
+constexpr double kOpen = 64;     // an open dim's expected size
 
 double extent(Ref range) {
   const Ref dim = range->src[0];
@@ -127,7 +128,10 @@ private:
       if (r->s(Attr::Axis) == "lane") lane = r;
     const bool gated = access->src.size() > (access->is(Ops::Load) ? 2U : 3U);
     const double n = vectors(access) * (gated ? 1.3 : 1);
-    if (!lane || !depends(access->src[1], lane) || coefficient(access->src[1], lane) == 1) return n;
+    if (!lane || !depends(access->src[1], lane)) return n;
+    const int64_t step = coefficient(access->src[1], lane).value_or(0);
+    if (step == 1) return n;
+    if (access->is(Ops::Load) && step > 1 && step <= kShuffled) return n * static_cast<double>(2 * step - 1);
     return n * target_.vector_bytes / std::max(1, byte_size(access->dtype)); // a gather
   }
 
