@@ -21,6 +21,7 @@
 #include "schedule/movement.h"
 #include "schedule/parts.h"
 #include "schedule/storage.h"
+#include "schedule/uses.h"
 #include "uop/diag.h"
 
 namespace tgc {
@@ -67,54 +68,6 @@ double op_cost(Ref node) {
   }
 }
 
-/// The loops a use really runs in: those down to the innermost one it depends on; the linearizer hoists it out of the
-/// rest.
-std::vector<Ref> home_loops(const Use& use) {
-  size_t count = 0;
-  for (size_t i = 0; i < use.ambient.size(); ++i) {
-    bool needed = use.at.gate && depends(use.at.gate, use.ambient[i]);
-    for (Ref index : use.at.index) needed |= depends(index, use.ambient[i]);
-    if (needed) count = i + 1;
-  }
-  return {use.ambient.begin(), use.ambient.begin() + static_cast<std::ptrdiff_t>(count)};
-}
-
-double trips(const std::vector<Ref>& loops) {
-  double n = 1;
-  for (Ref loop : loops) n *= upper(loop->src[0]);
-  return n;
-}
-
-/// The longest loop prefix that all uses share; of a factor of the product over `inner`, the loops it depends on.
-std::vector<Ref> common_ambient(const std::vector<Use>& uses, const std::vector<Ref>& inner) {
-  std::vector<Ref> prefix = uses[0].ambient;
-  for (const Use& use : uses) {
-    size_t n = 0;
-    while (n < prefix.size() && n < use.ambient.size() && prefix[n] == use.ambient[n]) ++n;
-    prefix.resize(n);
-  }
-  if (inner.empty()) return prefix;
-  std::erase_if(prefix, [&](Ref loop) {
-    bool needed = false;
-    for (const Use& use : uses)
-      for (Ref index : use.at.index) needed |= depends(index, loop);
-    return !needed || std::find(inner.begin(), inner.end(), loop) != inner.end();
-  });
-  return prefix;
-}
-
-/// Axes that are not the same loop of `outer` (or the same constant) in all uses.
-std::vector<size_t> private_axes(const std::vector<Use>& uses, const std::vector<Ref>& outer) {
-  std::vector<size_t> out;
-  for (size_t axis = 0; axis < uses[0].at.index.size(); ++axis) {
-    Ref first = uses[0].at.index[axis];
-    bool shared = is_const(first) || std::find(outer.begin(), outer.end(), first) != outer.end();
-    for (const Use& use : uses) shared &= use.at.index[axis] == first;
-    if (!shared) out.push_back(axis);
-  }
-  return out;
-}
-
 class Rangeify {
 public:
   Rangeify(Ref root, FusionPolicy policy, const Origins* origins)
@@ -124,6 +77,7 @@ public:
   Ref run() {
     for (Ref node : order_) check(node);
     find_live();
+    find_heads();
     must_realize_.assign(size_, false); // kept from the first round: in the second its reason is gone
     for (int round = 0; round < 2; ++round) {
       state_.assign(size_, State());
@@ -194,6 +148,23 @@ private:
       is_live_[node->id] =
           node->is(Ops::Param) ||
           (node->cls() != OpClass::Leaf && std::any_of(src.begin(), src.end(), [&](Ref s) { return is_live_[s->id]; }));
+    }
+  }
+
+  /// Heads of attention: a computed matrix that a product of run-time values reads with an axis split and its parts
+  /// moved outwards. What is stored is the moved view: then the rows of one part follow each other in memory.
+  void find_heads() {
+    is_head_.assign(size_, false);
+    for (Ref node : order_) {
+      if (!is_live_product(node)) continue;
+      for (Ref view : node->src[0]->src) {
+        Ref moved, head;
+        for (; view->cls() == OpClass::Movement; view = view->src[0]) {
+          if (view->is(Ops::Permute)) moved = view;
+          if (view->is(Ops::Reshape)) head = moved;
+        }
+        if (head && view->cls() != OpClass::Leaf && consumers_[view->id] == 1) is_head_[head->id] = true;
+      }
     }
   }
 
@@ -300,6 +271,7 @@ private:
   }
 
   Fusion decide(Ref node, const State& s) {
+    if (is_head_[node->id]) return Fusion::Realize;
     if (s.uses.size() > kMaxUses && !reads_[node->id].empty()) return Fusion::Realize;
     if (node->cls() == OpClass::Movement || is_widened_byte(node) || is_widened_weight(node) || is_stored_around(node))
       return Fusion::Inline;
@@ -585,7 +557,7 @@ private:
   std::vector<double> cost_, code_;
   std::vector<std::vector<Ref>> reads_; ///< by id: the buffers that computing an element reads; not all, if too many
   std::vector<Ref> product_;            ///< by id
-  std::vector<bool> reduces_, multiplies_, must_realize_, is_live_;
+  std::vector<bool> reduces_, multiplies_, must_realize_, is_live_, is_head_;
   std::vector<Ref> product_ranges_; ///< of reductions that are live products
   std::vector<State> state_;
   std::unique_ptr<Storage> storage_;

@@ -47,13 +47,6 @@ int64_t shortfall(Ref x) {
 
 } // namespace
 
-bool is_contraction(Ref node) {
-  return node->is(Ops::Reduce) && node->s(Attr::Kind) == "add" && node->src[0]->is(Ops::Mul) &&
-         !(node->src[0]->src[0] == node->src[0]->src[1]);
-}
-
-Refs data_sources(Ref node) { return node->cls() == OpClass::Movement ? node->src.first(1) : node->src; }
-
 bool Storage::is_buffer(Ref node) const {
   const State& s = states_[node->id];
   return s.fusion == Fusion::Realize && !s.storage && is_live_[node->id];
@@ -169,8 +162,8 @@ int64_t Storage::inherited_lanes(Ref node) const {
       if (depends(a.use->at.index[static_cast<size_t>(last)], s.inner.at.index[axis]))
         weight[axis] += static_cast<double>(std::min(numel(ctx_, a.source->shape)->hi, numel(ctx_, node->shape)->hi));
   }
-  const auto best = std::max_element(weight.begin(), weight.end());
-  return best == weight.end() || *best == 0 ? -1 : best - weight.begin();
+  const auto best = std::max_element(weight.rbegin(), weight.rend()); // of parts of an axis, the inner one
+  return best == weight.rend() || *best == 0 ? -1 : weight.rend() - best - 1;
 }
 
 void Storage::choose_order(Ref node) {

@@ -38,4 +38,14 @@ bool is_contraction(Ref node);
 /// The sources of `node` that are data; the rest of a movement op are dims.
 Refs data_sources(Ref node);
 
+/// The loops a use really runs in: those down to the innermost one it depends on; the linearizer hoists it out of the
+/// rest.
+std::vector<Ref> home_loops(const Use& use);
+/// How often the body of `loops` runs, with open dims at their bounds.
+double trips(const std::vector<Ref>& loops);
+/// The longest loop prefix that all uses share; of a factor of the product over `inner`, the loops it depends on.
+std::vector<Ref> common_ambient(const std::vector<Use>& uses, const std::vector<Ref>& inner);
+/// Axes that are not the same loop of `outer` (or the same constant) in all uses.
+std::vector<size_t> private_axes(const std::vector<Use>& uses, const std::vector<Ref>& outer);
+
 } // namespace tgc

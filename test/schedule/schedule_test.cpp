@@ -69,6 +69,28 @@ TEST(Schedule, AttentionOverSymbolicRowsAndKeysIsOneKernel) {
     }
 }
 
+TEST(Schedule, HeadsOfAttentionLieApart) { // [tokens, 3 * 8] as [3, tokens, 8]: the rows of a head follow each other
+  for (const bool open : {false, true}) {
+    Graph g;
+    const Ref three = g.ctx.index(3), n = open ? g.ctx.var("n", 1, 64) : g.ctx.index(40), k = g.ctx.index(8);
+    const Ref x = g.param({n, g.ctx.index(12)});
+    const auto heads = [&](std::vector<int64_t> axes) {
+      return g.permute(g.move(Ops::Reshape, g.matmul(x, g.weight({12, 24})), {n, three, k}), std::move(axes));
+    };
+    const Ref keys = heads({1, 2, 0}); // transposed, as many write it
+    Ref y = g.attention(heads({1, 0, 2}), g.permute(keys, {0, 2, 1}), heads({1, 0, 2}), g.param({n, n}));
+    EXPECT_EQ(check(g.output(y), open ? VarValues{{"n", 33}} : VarValues{}), 4U);
+    int found = 0;
+    for (Ref node : toposort(g.m.root)) {
+      if (!node->is(Ops::Buffer) || node->rank() != 3) continue;
+      ++found;
+      EXPECT_EQ(node->shape[0], three);
+      EXPECT_EQ(node->shape[2], k); // of the keys too
+    }
+    EXPECT_EQ(found, 3);
+  }
+}
+
 TEST(Schedule, AConstantIsNoBufferHoweverManyReadIt) {
   Graph g;
   constexpr size_t kReaders = 20;
