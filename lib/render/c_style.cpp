@@ -289,6 +289,10 @@ void CPrinter::instruction(RowId id) {
                 "*)((char*)args->scratch + " + operand(x.args[0]) + ");");
   }
   case RowKind::Load: return load(id);
+  case RowKind::Prefetch: // beyond an array's end there is an address only as a number
+    return line("__builtin_prefetch((const void*)((__UINTPTR_TYPE__)(b" + std::to_string(x.imm) + " + " +
+                operand(x.args[0]) + ") + " + std::to_string(x.bits) + " * sizeof *b" + std::to_string(x.imm) +
+                "), 0, 2);");
   case RowKind::Store: return store(id);
   case RowKind::RegGet: return define(id, "r" + std::to_string(x.imm));
   case RowKind::RegSet: {

@@ -121,6 +121,7 @@ private:
   std::string address(int64_t buffer, RowId index, bool inbounds);
   std::string scopes(int64_t buffer) const;
   void load(RowId id);
+  void prefetch(RowId id);
   void store(RowId id);
   void open_loop(RowId id);
   void close_loop();
@@ -372,6 +373,15 @@ void LlvmPrinter::load(RowId id) {
          typed(other));
 }
 
+// Into the second level of caches (locality 2 of 3).
+void LlvmPrinter::prefetch(RowId id) {
+  const RowInst& x = inst(id);
+  const std::string from = address(x.imm, x.args[0], true), at = fresh();
+  line(at + " = getelementptr " + memory_type(code_.buffers[static_cast<size_t>(x.imm)].dtype, 1) + ", ptr " + from +
+       ", i64 " + std::to_string(x.bits));
+  line("call void @llvm.prefetch.p0(ptr " + at + ", i32 0, i32 2, i32 1)");
+}
+
 void LlvmPrinter::store(RowId id) {
   const RowInst& x = inst(id);
   const RowInst& value = inst(x.args[1]);
@@ -458,6 +468,7 @@ void LlvmPrinter::instruction(RowId id) {
   case RowKind::Base:
     return line("%b" + std::to_string(x.imm) + " = getelementptr inbounds i8, ptr %scratch, " + typed(x.args[0]));
   case RowKind::Load: return load(id);
+  case RowKind::Prefetch: return prefetch(id);
   case RowKind::Store: return store(id);
   case RowKind::RegGet: body_ += result(id) + "load " + type + ", ptr %r" + std::to_string(x.imm) + "\n"; return;
   case RowKind::RegSet: return line("store " + typed(x.args[0]) + ", ptr %r" + std::to_string(x.imm));

@@ -31,13 +31,14 @@ enum class RowKind : uint8_t {
   Slice,   ///< lanes imm, imm+step, … of args[0]
   Build,   ///< one scalar per lane
   Base,    ///< buffer imm is scratch that begins args[0] bytes in; before every loop
-  Load,  ///< buffer imm, i32 from bytes too; args: index (scalar, in elements of the buffer), gate or -1 (scalar or one
-         ///< bool per lane), alternative or -1 (0)
-  Store, ///< buffer imm; args: index (scalar), value, gate or -1
-  RegGet,  ///< register imm
-  RegSet,  ///< register imm = args[0]
-  Loop,    ///< opens a loop of index imm over [0, args[0]), or [chunk_begin, chunk_end) when args is empty
-  EndLoop, ///< closes the loop opened last
+  Load, ///< buffer imm, i32 from bytes too; args: index (scalar, in elements of the buffer), gate or -1 (scalar or one
+        ///< bool per lane), alternative or -1 (0)
+  Prefetch, ///< a hint that buffer imm is read soon, args[0] elements in and `bits` further; that may be beyond its end
+  Store,    ///< buffer imm; args: index (scalar), value, gate or -1
+  RegGet,   ///< register imm
+  RegSet,   ///< register imm = args[0]
+  Loop,     ///< opens a loop of index imm over [0, args[0]), or [chunk_begin, chunk_end) when args is empty
+  EndLoop,  ///< closes the loop opened last
 };
 
 struct RowInst {

@@ -342,7 +342,11 @@ void apply_pack(OptKernel& k, const Opt& opt, const std::vector<Ref>& axes) {
   Ref store = simplify(ctx.make(Ops::Store, DType::Void, {target, s.write, substitute(s.load, s.to_loop)}));
   std::string name = "pack_" + k.func->s(Attr::Name) + "_" + std::to_string(opt.args[0]);
   k.packings.push_back({opt.args[0], make_func(name, ctx.make(Ops::Sink, DType::Void, {store}))});
-  std::pair<Ref, Ref> replace[] = {{s.load, ctx.make(Ops::Load, s.load->dtype, {packed, simplify(s.read)})}};
+  const bool is_shared = std::any_of(axes.begin(), axes.end(), [&](Ref axis) {
+    return axis->s(Attr::Axis) == "upcast" && !depends(s.load->src[1], axis);
+  });
+  const Attrs attrs = is_shared ? read_ahead(s.load->dtype, *dim_int(s.size)) : Attrs();
+  std::pair<Ref, Ref> replace[] = {{s.load, ctx.make(Ops::Load, s.load->dtype, {packed, simplify(s.read)}, attrs)}};
   k.func = substitute(k.func, replace);
 }
 
@@ -450,6 +454,12 @@ std::vector<Ref> kernel_axes(Ref func) {
 Ref product_of(Ref value) {
   while (value->is(Ops::Cast) || value->is(Ops::Where)) value = value->src[value->is(Ops::Where) ? 1 : 0];
   return value->is(Ops::Mul) ? value : Ref();
+}
+
+Attrs read_ahead(DType type, int64_t elements) {
+  constexpr int64_t kKept = 128 << 10, kAhead = 8 << 10; // bytes
+  if (elements * byte_size(type) < kKept) return {};
+  return {{Attr::Ahead, kAhead / byte_size(type)}};
 }
 
 void apply_opt(OptKernel& kernel, const Opt& opt) {

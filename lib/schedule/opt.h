@@ -70,6 +70,11 @@ std::vector<Ref> kernel_axes(Ref func);
 /// The product that `value` is, converted or masked; null if it is none.
 Ref product_of(Ref value);
 
+/// The attributes of a load that walks a packed weight of `elements`, each for several rows of a tile: what is too
+/// large to be in a cache still when the kernel runs again is asked for ahead (a row alone reads as fast as memory
+/// gives).
+Attrs read_ahead(DType type, int64_t elements);
+
 /// Applies one opt. What the kernel computes is unchanged up to the order of reductions.
 /// errors: CompileError E302 saying which condition fails.
 void apply_opt(OptKernel& kernel, const Opt& opt);

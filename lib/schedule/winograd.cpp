@@ -18,6 +18,7 @@
 #include "rewrite/lower/expand.h"
 #include "rewrite/rewrite.h"
 #include "schedule/movement.h"
+#include "schedule/opt.h"
 
 namespace tgc {
 namespace {
@@ -207,7 +208,8 @@ private:
     Ref weights = ctx_.make(Ops::Param, DType::F32, {ctx_.index(kTile * kTile * s_.channels * s_.outputs)},
                             {{Attr::Slot, slot()}});
     Ref a = ctx_.make(Ops::Load, DType::F32, {inputs, joined(joined(ij, rows_, row), s_.channels, c)});
-    Ref b = ctx_.make(Ops::Load, DType::F32, {weights, weight_index(part_, panel, ij, c, lane)});
+    Ref b = ctx_.make(Ops::Load, DType::F32, {weights, weight_index(part_, panel, ij, c, lane)},
+                      read_ahead(DType::F32, kTile * kTile * s_.channels * s_.outputs));
     Ref sum = ctx_.make(Ops::Reduce, DType::F32, {a * b, c}, {{Attr::Kind, std::string("add")}});
     Ref index = joined(joined(ij, rows_, row), local_, joined(panel, panel_, lane));
     return nest(1, kTile * kTile * rows_ * local_, index, sum);

@@ -48,6 +48,16 @@ Example masked_tail(Context& ctx, DType t, int64_t lanes) {
   return {k.func(), {randoms(t, count), randoms(t, count)}, count};
 }
 
+/// y[i] = -x[i], asking for what lies far beyond x.
+Example read_ahead(Context& ctx, DType t) {
+  LinearKernel k{ctx, std::string("ahead_") + name(t)};
+  const Ref x = k.param(0, t, 64), y = k.param(1, t, 64), r = k.range(8);
+  const Ref at = k.emit(k.emit(r * 8.0) + k.iota(1));
+  k.store({y, at, k.emit(unary(Ops::Neg, k.load_ahead({x, at}, 8, int64_t{1} << 20)))}, 8);
+  k.end(r);
+  return {k.func(), {randoms(t, 64), randoms(t, 64)}};
+}
+
 /// y[j] = x[(j*7+3) mod 40] where that is < 30, else -1; by lane, from a table index computed and one loaded.
 Example gather(Context& ctx, DType t) {
   LinearKernel k{ctx, std::string("gather_") + name(t)};
@@ -200,6 +210,7 @@ std::vector<Example> examples(Context& ctx) {
     all.push_back(gather(ctx, t));
     all.push_back(uniform_gate(ctx, t));
   }
+  all.push_back(read_ahead(ctx, DType::F32));
   all.push_back(masked_tail(ctx, DType::F32, 6));
   all.push_back(masked_tail(ctx, DType::BF16, 8));
   all.push_back(scatter(ctx));

@@ -40,6 +40,10 @@ struct LinearKernel {
   Ref load(std::vector<Ref> src, int64_t lanes = 0) {
     return emit(ctx.make(Ops::Load, src[0]->dtype, src, lanes > 0 ? Attrs{{Attr::Lanes, lanes}} : Attrs{}));
   }
+  /// A vector load; what lies `ahead` elements further is read soon.
+  Ref load_ahead(std::vector<Ref> src, int64_t lanes, int64_t ahead) {
+    return emit(ctx.make(Ops::Load, src[0]->dtype, src, {{Attr::Lanes, lanes}, {Attr::Ahead, ahead}}));
+  }
   void store(std::vector<Ref> src, int64_t lanes = 0) {
     emit(ctx.make(Ops::Store, DType::Void, src, lanes > 0 ? Attrs{{Attr::Lanes, lanes}} : Attrs{}));
   }

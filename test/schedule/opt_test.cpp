@@ -136,6 +136,21 @@ TEST(Opts, PackDoesNotCopyAWeightForEachPixel) {
   EXPECT_EQ(message, "error TGC-E302: opt \"pack 2 0 1 2\": an element would be copied too often: 32768 for 32");
 }
 
+TEST(Opts, PackedWeightsTooLargeToStayInCacheAreReadAhead) {
+  const auto packed = [](int64_t depth, const std::string& opts) {
+    Graph g;
+    Module& m = g.output(g.matmul(g.param({16, depth}), g.weight({depth, 64}))).done();
+    OptKernel kernel{rangeify(m.root)->src[0]->src[0]->src[0], {}};
+    for (const Opt& opt : parse_opts(opts)) apply_opt(kernel, opt);
+    for (Ref node : toposort(kernel.func))
+      if (node->is(Ops::Load) && node->src[0]->i(Attr::Slot) == 2) return node->i(Attr::Ahead, 0);
+    return int64_t{-1};
+  };
+  EXPECT_EQ(packed(512, "split 0 8; upcast 1; pack 2 2 3"), 2048); // 128 KiB; 8 KiB ahead
+  EXPECT_EQ(packed(511, "split 0 8; upcast 1; pack 2 2 3"), 0);
+  EXPECT_EQ(packed(512, "pack 2 1 2"), 0); // no rows share what is loaded
+}
+
 TEST(Opts, PartialRowsReadTheLastOne) {
   const std::string text = with_opts("split 0 5; upcast 1");
   std::istringstream lines(text);

@@ -44,7 +44,7 @@ Ref load_word(Ref load, Ref range) {
   std::vector<Ref> src(load->src.begin(), load->src.end());
   src[1] = substitute(src[1], first);
   if (src.size() > 3) src[3] = ctx.constant(DType::I32, 0);
-  return ctx.make(Ops::Load, DType::I32, src);
+  return ctx.make(Ops::Load, DType::I32, src, *load->attrs);
 }
 
 /// `sum` without its word range, as a sum of dot4; null if its bytes are no words.
