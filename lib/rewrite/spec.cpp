@@ -169,9 +169,20 @@ Ref graph_end(Match& m) {
   return yes_if(src.size() >= 2 && src[0]->dtype == DType::Void && all_ranges(src.subspan(1)), m);
 }
 
+/// The caller divides a thread range, so its extent is what the caller can compute: made of constants and Vars.
+Ref kernel_range(Match& m) {
+  const Ref extent = m.root()->src[0];
+  const std::vector<Ref> nodes = toposort(extent);
+  const bool is_known = std::all_of(nodes.begin(), nodes.end(), [](Ref x) {
+    return x->is(Ops::Const) || x->is(Ops::Var) || (x->dtype == DType::Index && is_elementwise(x->cls()));
+  });
+  return yes_if(extent->rank() == 0 && (is_known || m.root()->s(Attr::Axis) != "thread"), m);
+}
+
 std::vector<Rule> kernel_common() {
   return {
-      {"leaf", op_any_sources({Ops::Const, Ops::Var, Ops::Range, Ops::Iota}), yes},
+      {"leaf", op_any_sources({Ops::Const, Ops::Var, Ops::Iota}), yes},
+      {"range", op(Ops::Range, {any()}), kernel_range},
       {"param", op_any_sources({Ops::Param}), flat_param},
       {"buffer", op_any_sources({Ops::Buffer}), private_buffer},
       {"load", op_any_sources({Ops::Load}), kernel_load},
@@ -244,14 +255,13 @@ Ref in_order(Match& m) {
 
 Ref executable_range(Match& m) {
   const std::string& axis = m.root()->s(Attr::Axis);
-  return yes_if(axis == "loop" || axis == "thread" || axis == "reduce", m);
+  return yes_if(kernel_range(m) && (axis == "loop" || axis == "thread" || axis == "reduce"), m);
 }
 
 const PatternMatcher& linear_rules() {
   static const PatternMatcher rules = [] {
     std::vector<Rule> all = kernel_common();
-    all[0].pattern = op_any_sources({Ops::Const, Ops::Var, Ops::Iota});
-    all.push_back({"range", op(Ops::Range, {any()}), executable_range});
+    all[1].action = executable_range;
     all.push_back({"end", op(Ops::End, {X}), [](Match& m) { return yes_if(m[X]->is(Ops::Range), m); }});
     all.push_back({"elementwise", elementwise(), on_target});
     all.push_back({"reduce", op_any_sources({Ops::Reduce}),

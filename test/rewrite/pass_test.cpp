@@ -164,6 +164,17 @@ TEST_F(Specs, KernelAndLowered) {
   EXPECT_TRUE(legal(kernel(picked, ctx.index(0)), "kernel"));
   EXPECT_FALSE(legal(kernel(picked, ctx.index(0)), "lowered"));
   EXPECT_FALSE(legal(kernel(sum, ctx.index(0)), "tensor"));
+  const Ref two = ctx.index(2),
+            lanes = ctx.make(Ops::Iota, DType::Index, {two}, {{Attr::Dim, int64_t{0}}, {Attr::Rank, int64_t{1}}});
+  const Ref known = ctx.range(ctx.var("m", 1, 9) * 2.0, 1, "thread"), many = ctx.range(lanes, 1),
+            chosen = ctx.range(
+                cast(ctx.make(Ops::Load, DType::I32,
+                              {ctx.make(Ops::Param, DType::I32, {n}, {{Attr::Slot, int64_t{2}}}), ctx.index(0)}),
+                     DType::Index),
+                1, "thread");
+  EXPECT_TRUE(legal(kernel(load, known), "kernel"));
+  EXPECT_FALSE(legal(kernel(load, many), "kernel")) << "an extent by lane";
+  EXPECT_FALSE(legal(kernel(load, chosen), "kernel")) << "the caller cannot divide it";
   const Ref exp = kernel(unary(Ops::Exp, load), i);
   EXPECT_TRUE(legal(exp, "lowered"));
   TargetInfo target;
