@@ -321,6 +321,26 @@ std::string CPrelude::slice(const CType& from, const CType& to, Lanes lanes) {
   return name;
 }
 
+std::string CPrelude::zip(const CType& t, int64_t half) {
+  const std::string T = type(t), name = T + (half == 0 ? "_zip_first" : "_zip_second");
+  if (!define(name)) return name;
+  std::vector<std::string> lanes;
+  std::string numbers;
+  for (int64_t i = 0; i < t.lanes; ++i) {
+    const int64_t at = (half * t.lanes + i) / 2;
+    lanes.push_back(lane(t, i % 2 == 0 ? "a" : "b", at));
+    numbers += ", " + number(at + i % 2 * t.lanes);
+  }
+  const std::string plain = "  return " + make(t, lanes) + ";\n";
+  text_ += "INLINE " + T + " " + name + "(" + T + " a, " + T + " b) {\n";
+  if (is_wide(t) || stored_lanes(t.lanes) > t.lanes)
+    text_ += plain + "}\n";
+  else
+    text_ += "#if HAS(__builtin_shufflevector)\n  return __builtin_shufflevector(a, b" + numbers + ");\n#else\n" +
+             plain + "#endif\n}\n";
+  return name;
+}
+
 /// A conversion that C does itself on each lane.
 std::string CPrelude::convert(const CType& to, const CType& from) {
   const std::string F = type(from), T = type(to), name = T + "_from_" + F;

@@ -43,6 +43,7 @@ public:
     int step;
   };
   std::string slice(const CType& from, const CType& to, Lanes lanes); ///< to f(from)
+  std::string zip(const CType& t, int64_t half);                      ///< T f(T, T): row code's Zip
   std::string resize_mask(const CType& from, int mask_bytes);         ///< the same mask in wider or narrower lanes
   std::string select(const CType& t);                                 ///< T f(mask as wide as T, T, T)
   /// An Alu op but Where: vector function of one to three operands of type `operand`.

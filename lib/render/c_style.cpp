@@ -283,6 +283,8 @@ void CPrinter::instruction(RowId id) {
     return define(id,
                   prelude_.slice(type_of(x.args[0]), type_of(id), {x.imm, x.step}) + "(" + operand(x.args[0]) + ")");
   case RowKind::Build: return build(id);
+  case RowKind::Zip:
+    return define(id, prelude_.zip(type_of(id), x.imm) + "(" + operand(x.args[0]) + ", " + operand(x.args[1]) + ")");
   case RowKind::Base: {
     const std::string element = prelude_.scalar(code_.buffers[static_cast<size_t>(x.imm)].dtype);
     return line(element + "* restrict const b" + std::to_string(x.imm) + " = (" + element +

@@ -400,7 +400,19 @@ void LlvmPrinter::store(RowId id) {
     data = t;
   }
   const std::string to = address(x.imm, x.args[0], !masked);
-  if (masked)
+  const int whole = static_cast<int>(std::bit_ceil(static_cast<unsigned>(value.lanes)));
+  if (!masked && whole != value.lanes && has("avx512vl") && has("avx512bw")) { // else it is stored in pieces
+    const std::string wide = memory_type(value.dtype, whole), t = fresh();
+    std::string lanes, mask;
+    for (int i = 0; i < whole; ++i) {
+      lanes += (i > 0 ? ", i32 " : "i32 ") + (i < value.lanes ? std::to_string(i) : std::string("poison"));
+      mask += std::string(i > 0 ? ", i1 " : "i1 ") + (i < value.lanes ? "true" : "false");
+    }
+    line(t + " = shufflevector " + memory + " " + data + ", " + memory + " poison, " + with_lanes("i32", whole) + " <" +
+         lanes + ">");
+    line("call void @llvm.masked.store." + suffix(value.dtype, whole) + ".p0(" + wide + " " + t + ", ptr " + to +
+         ", i32 " + align + ", " + with_lanes("i1", whole) + " <" + mask + ">)" + scopes(x.imm));
+  } else if (masked)
     line("call void @llvm.masked.store." + suffix(value.dtype, value.lanes) + ".p0(" + memory + " " + data + ", ptr " +
          to + ", i32 " + align + ", " + typed(gate) + ")" + scopes(x.imm));
   else
@@ -462,6 +474,14 @@ void LlvmPrinter::instruction(RowId id) {
     body_ += result(id) + "shufflevector " + typed(x.args[0]) + ", " + type_of(x.dtype, inst(x.args[0]).lanes) +
              " poison, " + with_lanes("i32", x.lanes) + " <";
     for (int i = 0; i < x.lanes; ++i) body_ += (i > 0 ? ", i32 " : "i32 ") + std::to_string(x.imm + i * x.step);
+    body_ += ">\n";
+    return;
+  }
+  case RowKind::Zip: {
+    body_ += result(id) + "shufflevector " + typed(x.args[0]) + ", " + typed(x.args[1]) + ", " +
+             with_lanes("i32", x.lanes) + " <";
+    for (int64_t i = 0; i < x.lanes; ++i)
+      body_ += (i > 0 ? ", i32 " : "i32 ") + std::to_string((x.imm * x.lanes + i) / 2 + i % 2 * x.lanes);
     body_ += ">\n";
     return;
   }

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "rewrite/lower/transpose.h"
 #include "uop/diag.h"
 
 namespace tgc {
@@ -67,6 +68,71 @@ RowId RowBuilder::extract(RowId x, int lane) {
   if (from.kind == RowKind::Splat) return from.args[0];
   if (from.kind == RowKind::Build) return from.args[static_cast<size_t>(lane)];
   return emit({.kind = RowKind::Extract, .dtype = from.dtype, .lanes = 1, .imm = lane, .args = {x}});
+}
+
+// A zip of row i and row i + n/2 moves the top bit of a row's number below its lane's; log2(n) times, and the rows are
+// turned around. Rows beyond the last one may be anything.
+std::vector<RowId> RowBuilder::transposed(std::vector<RowId> rows) {
+  const int n = static_cast<int>(rows.size()), m = lanes(rows[0]);
+  const DType t = dtype(rows[0]);
+  std::vector<RowId> out;
+  if (!can_transpose(n, m) || t == DType::Bool) {
+    for (int lane = 0; lane < m; ++lane) {
+      std::vector<RowId> elements;
+      for (const RowId row : rows) elements.push_back(extract(row, lane));
+      out.push_back(n == 1 ? elements[0]
+                           : emit({.kind = RowKind::Build, .dtype = t, .lanes = n, .args = std::move(elements)}));
+    }
+    return out;
+  }
+  const size_t whole = std::bit_ceil(rows.size());
+  constexpr int kLane = 16; // bytes within which shuffles are cheapest
+  const int piece = std::max(static_cast<int>(whole), kLane / byte_size(t));
+  if (piece < m && m % piece == 0) {
+    for (int first = 0; first < m; first += piece) {
+      std::vector<RowId> part;
+      for (const RowId row : rows)
+        part.push_back(emit({.kind = RowKind::Slice, .dtype = t, .lanes = piece, .imm = first, .args = {row}}));
+      part = transposed(std::move(part));
+      out.insert(out.end(), part.begin(), part.end());
+    }
+    return out;
+  }
+  rows.resize(whole, rows.back());
+  for (size_t step = 1; step < whole; step *= 2) {
+    std::vector<RowId> zipped;
+    for (size_t i = 0; i < whole; ++i)
+      zipped.push_back(emit({.kind = RowKind::Zip,
+                             .dtype = t,
+                             .lanes = m,
+                             .imm = static_cast<int64_t>(i % 2),
+                             .args = {rows[i / 2], rows[i / 2 + whole / 2]}}));
+    rows = std::move(zipped);
+  }
+  for (int lane = 0; lane < m; ++lane) {
+    const int first = lane * static_cast<int>(whole);
+    const RowId row = rows[static_cast<size_t>(first / m)];
+    out.push_back(n == m ? row
+                         : emit({.kind = RowKind::Slice, .dtype = t, .lanes = n, .imm = first % m, .args = {row}}));
+  }
+  return out;
+}
+
+std::vector<RowId> RowBuilder::exchanged(const std::vector<RowId>& rows, const std::vector<int64_t>& dims,
+                                         int64_t dim) {
+  const int64_t n = dims[static_cast<size_t>(dim)], m = dims.back(), count = static_cast<int64_t>(rows.size());
+  int64_t inner = 1;
+  for (size_t i = static_cast<size_t>(dim) + 1; i + 1 < dims.size(); ++i) inner *= dims[i];
+  std::vector<RowId> out(static_cast<size_t>(count / n * m));
+  for (int64_t tile = 0; tile < count / n; ++tile) {
+    const int64_t before = tile / inner, after = tile % inner;
+    std::vector<RowId> turned;
+    for (int64_t i = 0; i < n; ++i) turned.push_back(rows[static_cast<size_t>((before * n + i) * inner + after)]);
+    turned = transposed(std::move(turned));
+    for (int64_t i = 0; i < m; ++i)
+      out[static_cast<size_t>((before * m + i) * inner + after)] = turned[static_cast<size_t>(i)];
+  }
+  return out;
 }
 
 /// The row that an op on constants or with a neutral operand is, or -1. Integers and bool only: floats are folded by

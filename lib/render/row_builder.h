@@ -27,6 +27,10 @@ public:
   RowId integer(DType dtype, int64_t value) { return constant(dtype, static_cast<uint64_t>(value)); }
   RowId splat(RowId scalar, int lanes);
   RowId extract(RowId vector, int lane);
+  /// Vector i has lane i of each of `rows`, equally long, in order.
+  std::vector<RowId> transposed(std::vector<RowId> rows);
+  /// The rows of a value of `dims` after its lanes and its dim `dim` have changed places.
+  std::vector<RowId> exchanged(const std::vector<RowId>& rows, const std::vector<int64_t>& dims, int64_t dim);
   bool is_const(RowId id) const { return inst(id).kind == RowKind::Const; }
 
   /// What is known of an elementwise op on Index beyond its operands.

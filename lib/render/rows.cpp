@@ -306,6 +306,8 @@ Shaped RowLowering::compute(Ref x) {
   if (x->cls() == OpClass::Leaf) return compute_leaf(x);
   if (is_elementwise(x)) return compute_elementwise(x);
   if (x->is(Ops::Reduce)) return compute_reduce(x);
+  if (x->is(Ops::Permute))
+    return {dims_of(x), builder_.exchanged(shaped(x->src[0]).rows, dims_of(x->src[0]), x->ints(Attr::Axes).back())};
   if (x->is(Ops::Load)) return compute_load(x);
   if (x->is(Ops::After)) return shaped(x->src[0]);
   unsupported(x, "has no place in a linear kernel");

@@ -30,6 +30,7 @@ enum class RowKind : uint8_t {
   Extract, ///< lane imm of args[0]
   Slice,   ///< lanes imm, imm+step, … of args[0]
   Build,   ///< one scalar per lane
+  Zip,     ///< lanes of args[0] and args[1] by turns, of their first halves (imm 0) or their second ones (imm 1)
   Base,    ///< buffer imm is scratch that begins args[0] bytes in; before every loop
   Load, ///< buffer imm, i32 from bytes too; args: index (scalar, in elements of the buffer), gate or -1 (scalar or one
         ///< bool per lane), alternative or -1 (0)

@@ -164,6 +164,15 @@ Ref kernel_store(Match& m) {
   return yes_if(m.root()->src.size() >= 3 && is_access(m.root(), 3) && is_result, m);
 }
 
+/// Registers turned around: the lanes and another dim change places.
+Ref turned(Match& m) {
+  std::vector<int64_t> axes = m.root()->ints(Attr::Axes);
+  const int64_t last = static_cast<int64_t>(axes.size()) - 1;
+  if (last < 1 || axes.back() == last) return {};
+  std::swap(axes[static_cast<size_t>(axes.back())], axes.back());
+  return yes_if(std::is_sorted(axes.begin(), axes.end()), m);
+}
+
 Ref graph_end(Match& m) {
   const Refs src = m.root()->src;
   return yes_if(src.size() >= 2 && src[0]->dtype == DType::Void && all_ranges(src.subspan(1)), m);
@@ -188,6 +197,7 @@ std::vector<Rule> kernel_common() {
       {"load", op_any_sources({Ops::Load}), kernel_load},
       {"store", op_any_sources({Ops::Store}), kernel_store},
       {"after", op_any_sources({Ops::After}), yes},
+      {"permute", op_any_sources({Ops::Permute}), turned},
   };
 }
 

@@ -107,6 +107,27 @@ Example scatter(Context& ctx) {
   return {k.func(), {randoms(t, 16), randoms(t, 40)}};
 }
 
+/// y = x with the lanes and dim `dim` of its two other dims exchanged, all but its last lane.
+Example turned(Context& ctx, DType t, std::vector<int64_t> dims, int64_t dim) {
+  std::string label = std::string("turned_") + name(t) + "_" + std::to_string(dim);
+  for (const int64_t d : dims) label += "_" + std::to_string(d);
+  LinearKernel k{ctx, label};
+  const auto position = [&](const std::vector<int64_t>& d) {
+    const Ref first = k.emit(k.iota(d[0], 0, 3) * double(d[1] * d[2]));
+    return k.emit(k.emit(first + k.emit(k.iota(d[1], 1, 3) * double(d[2]))) + k.iota(1, 2, 3));
+  };
+  const int64_t count = dims[0] * dims[1] * dims[2];
+  const Ref x = k.param(0, t, count), y = k.param(1, t, count);
+  const Ref v = k.load({x, position(dims)}, dims[2]);
+  std::vector<int64_t> axes = {0, 1, 2};
+  std::swap(axes[static_cast<size_t>(dim)], axes[2]);
+  std::swap(dims[static_cast<size_t>(dim)], dims[2]);
+  const Ref p = k.emit(ctx.make(Ops::Permute, t, {v}, {{Attr::Axes, axes}}));
+  const Ref gate = k.emit(lt(k.iota(dims[2], 2, 3), ctx.index(dims[2] - 1)));
+  k.store({y, position(dims), p, gate}, dims[2]);
+  return {k.func(), {randoms(t, count), randoms(t, count)}};
+}
+
 /// One gate for a whole vector, and scalars: rows outside 0..5 read as 9 and are not written.
 Example uniform_gate(Context& ctx, DType t) {
   LinearKernel k{ctx, std::string("uniform_gate_") + name(t)};
@@ -208,6 +229,10 @@ std::vector<Example> examples(Context& ctx) {
   for (const DType t : {DType::F32, DType::I8, DType::F16, DType::Bool, DType::F64}) {
     if (t != DType::F16) all.push_back(masked_tail(ctx, t, 16));
     all.push_back(gather(ctx, t));
+    all.push_back(turned(ctx, t, {1, 16, 16}, 1));
+    all.push_back(turned(ctx, t, {2, 6, 32}, 1)); // filled up to 8 rows, two pieces of lanes or more
+    all.push_back(turned(ctx, t, {4, 3, 8}, 0));
+    all.push_back(turned(ctx, t, {1, 5, 3}, 1)); // one by one
     all.push_back(uniform_gate(ctx, t));
   }
   all.push_back(read_ahead(ctx, DType::F32));

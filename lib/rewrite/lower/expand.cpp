@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "rewrite/lower/transpose.h"
 #include "rewrite/rewrite.h"
 #include "uop/diag.h"
 
@@ -140,6 +141,9 @@ Ref lower_access(Ref kernel) {
           (first->rank() == 0 || is_const(first->shape.back(), 1))) { // else a loaded position differs between lanes
         attrs.push_back({Attr::Lanes, *dim_int(src[1]->shape.back())});
         src[1] = first;
+      } else if (const Ref turned = transposed_access(ctx.with_src(node, src))) {
+        lowered[node->id] = turned;
+        continue;
       }
     }
     if (node->is(Ops::Reduce) && node->has(Attr::Axes)) move_axes(attrs, node, src[0]);

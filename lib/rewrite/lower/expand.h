@@ -14,7 +14,7 @@ namespace tgc {
 Ref expand(Ref kernel);
 
 /// Splits contiguous vector accesses from gathers: a load or store whose index grows by one per lane gets `lanes` and a
-/// scalar-in-lane index; others keep their shaped index.
+/// scalar-in-lane index, also one that grows so per row of registers (transpose.h); others keep their shaped index.
 Ref lower_access(Ref kernel);
 
 /// Comparisons of shaped Index values whose bounds fit 32 bits are done in 32-bit lanes: half the vector registers.
