@@ -47,6 +47,13 @@ bool guards_stores(Ref func, Ref axis, Ref condition) {
   return true;
 }
 
+/// Whether rows follow each other in memory but lanes do not: then the rows are loaded at once, under a mask.
+bool is_turned(Ref load, Ref axis) {
+  return coefficient(load->src[1], axis) == 1 && std::any_of(load->ranges.begin(), load->ranges.end(), [&](Ref r) {
+           return r->s(Attr::Axis) == "lane" && depends(load->src[1], r) && coefficient(load->src[1], r) != 1;
+         });
+}
+
 Ref clamped(Ref load, Ref axis, Ref condition, Ref row) {
   const std::pair<Ref, Ref> replace[] = {{axis, row}};
   std::vector<Ref> src = {load->src[0], substitute(load->src[1], replace)};
@@ -74,7 +81,8 @@ Ref clamp_rows(Ref func, Ref axis) {
   const Ref row = binary(Ops::Max, binary(Ops::Min, axis, last), ctx.index(0)); // 0: for the bounds of positions
   std::vector<std::pair<Ref, Ref>> changed;
   for (Ref node : nodes)
-    if (node->is(Ops::Load) && node->src[0]->is(Ops::Param) && node->src.size() == 4 && holds(node->src[2], condition))
+    if (node->is(Ops::Load) && node->src[0]->is(Ops::Param) && node->src.size() == 4 &&
+        holds(node->src[2], condition) && !is_turned(node, axis))
       changed.emplace_back(node, clamped(node, axis, condition, row));
   return changed.empty() ? func : simplify(substitute(func, changed));
 }

@@ -131,6 +131,8 @@ private:
     if (!lane || !depends(access->src[1], lane)) return n;
     const int64_t step = coefficient(access->src[1], lane).value_or(0);
     if (step == 1) return n;
+    for (Ref r : access->ranges) // registers turn the tile around
+      if (r->s(Attr::Axis) == "upcast" && coefficient(access->src[1], r) == 1) return 4 * n;
     if (access->is(Ops::Load) && step > 1 && step <= kShuffled) return n * static_cast<double>(2 * step - 1);
     return n * target_.vector_bytes / std::max(1, byte_size(access->dtype)); // a gather
   }

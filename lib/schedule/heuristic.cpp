@@ -187,7 +187,7 @@ private:
     if (Ref lane = lane_axis()) {
       if (contraction_)
         tile_and_stage(lane);
-      else
+      else if (!turn_tile(lane))
         split_lane(lane, vector() * (wishes_.vectors > 0 ? wishes_.vectors : lane_chains(k_.func, lane, vector())));
     }
     for (bool again = true; again;) { // rows: every other innermost contiguous loop
@@ -202,6 +202,32 @@ private:
         }
       }
     }
+  }
+  /// A copy into another order of dims: what lies across the lanes lies along another axis, of which as many steps
+  /// become rows. Registers turn such a tile around.
+  bool turn_tile(Ref lane) {
+    const int64_t side = std::min(vector(), kMaxRows);
+    const auto fills = [side](Ref axis) { return extent(axis) == 0 || extent(axis) >= side / 2; };
+    Ref row;
+    for (Ref load : loads_) {
+      const std::vector<Ref> index = toposort(load->src[1]);
+      const bool is_gathered = std::any_of(index.begin(), index.end(), [](Ref x) { return x->is(Ops::Load); });
+      if (is_gathered || !depends(load->src[1], lane) || unit_stride(load, lane)) continue;
+      for (Ref axis : axes_)
+        if (unit_stride(load, axis)) row = axis;
+    }
+    const bool sums = std::any_of(axes_.begin(), axes_.end(), [this](Ref axis) { return !is_output(axis); });
+    if (!row || sums || !is_plain(row) || !fills(row) || !fills(lane)) return false;
+    const OptKernel saved = k_;
+    const size_t count = opts_.size(), axes = axes_.size(), at = static_cast<size_t>(position(row));
+    const bool is_inside = position(row) > position(lane);
+    const int64_t rows = extent(row) == side ? 0 : side;
+    if (split_lane(lane, side) && split_off(axes_[at + (is_inside ? axes_.size() - axes : 0)], rows, Opt::Kind::Upcast))
+      return true;
+    k_ = saved;
+    opts_.resize(count);
+    look();
+    return false;
   }
   /// A sum over staged rows that are lanes gets as many sums in registers as it would have lanes if they were not: they
   /// fold alike.

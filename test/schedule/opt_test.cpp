@@ -189,6 +189,18 @@ TEST(Opts, PartialRowsOfEverySecondOneReadTheLastOneToo) {
   EXPECT_EQ(text.find("0:f32"), std::string::npos) << text; // no load has an alternative
 }
 
+TEST(Opts, TilesOfACopyAreTurnedInRegisters) {
+  for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{24, 40}, {21, 43}, {6, 100}}) {
+    Graph g; // lanes of the result lie `columns` apart in what it copies, whose own columns become rows of registers
+    EXPECT_EQ(check(g.output(unary(Ops::Neg, g.permute(g.param({rows, columns}), {1, 0})))), 1U);
+    EXPECT_NE(print(g.m).find("= permute f32[8,"), std::string::npos) << print(g.m);
+  }
+  Graph h; // of open sizes
+  Ref n = h.ctx.var("n", 1, 64), k = h.ctx.var("k", 1, 64);
+  EXPECT_EQ(check(h.output(unary(Ops::Neg, h.permute(h.param({n, k}), {1, 0}))), {{"n", 13}, {"k", 9}}), 1U);
+  EXPECT_NE(print(h.m).find("= permute f32[8,"), std::string::npos) << print(h.m);
+}
+
 TEST(Opts, ReadAndPrintTheSame) {
   const char* text =
       "split 1 32; lane 2; split 0 8; upcast 1; reorder 2 0 1 3 4; unroll 4; pack 2 0 4 3; stage 1 0 4 1; thread 0";
