@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "uop/eval_kernel.h"
 
@@ -146,6 +147,13 @@ private:
     return out;
   }
 
+  Dense permuted(Ref node) {
+    std::vector<int64_t> axes(axes_.size());
+    std::iota(axes.begin(), axes.end(), 0);
+    for (const int64_t axis : node->ints(Attr::Axes)) axes.push_back(static_cast<int64_t>(axes_.size()) + axis);
+    return dense_permute(aligned(node->src[0], node->shape.size()), axes);
+  }
+
   Dense lifted(Dense x) const {
     x.shape.insert(x.shape.begin(), axes_.size(), 1);
     x.stride.insert(x.stride.begin(), axes_.size(), 0);
@@ -160,6 +168,7 @@ private:
     case Ops::Pick: return pick_value(node);
     case Ops::Stage: return dense_broadcast(value(node->src[0]), shape_of(node->src[0], node->src.subspan(1)));
     case Ops::After: return value(node->src[0]);
+    case Ops::Permute: return permuted(node);
     default: break;
     }
     switch (node->cls()) {
