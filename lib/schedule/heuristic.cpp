@@ -288,7 +288,7 @@ private:
         reuses |= depends(load->src[1], lane) && !depends(load->src[1], axis);
         used |= depends(load->src[1], axis);
       }
-      const auto worth = [this](Ref a) {
+      const auto worth = [](Ref a) {
         const int64_t least = a->src[0]->lo;
         if (extent(a) > 0) return std::pair(std::min(least, kMaxRows), upper(a));
         return std::pair(least < kMaxRows ? 1 : kMaxRows, std::min(upper(a), kOpenRows));

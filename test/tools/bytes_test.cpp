@@ -16,7 +16,7 @@
 namespace tgc {
 namespace {
 
-constexpr int kU8 = 2, kI8 = 3, kI32 = 6, kF32 = 1; // of ONNX
+constexpr int kU8 = 2, kI8 = 3, kI32 = 6; // of ONNX
 
 DType type_of(int onnx) { return onnx == kU8 ? DType::U8 : DType::I8; }
 
