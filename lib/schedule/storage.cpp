@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -22,6 +23,7 @@
 #include "rewrite/rewrite.h"
 #include "schedule/byte_products.h"
 #include "schedule/parts.h"
+#include "schedule/region.h"
 
 namespace tgc {
 namespace {
@@ -187,10 +189,8 @@ void Storage::put_last(Ref node, int64_t lanes) {
   order.push_back(lanes);
 }
 
-/// Puts `part`, which `home` copies, there: it must be a box of it.
-bool Storage::place_in(Ref home, const Access& part) {
-  Place& place = places_[part.source->id];
-  if (!is_buffer(part.source) || place.home || part.source == home || part.source->dtype != home->dtype) return false;
+/// The box of `home` that `part`, which `home` copies, would lie in.
+std::optional<Storage::Place> Storage::box_in(Ref home, const Access& part) const {
   const State& h = states_[home->id];
   Place box{.home = home, .axis = {}, .offset = {}};
   std::vector<bool> used(home->shape.size(), false);
@@ -206,33 +206,103 @@ bool Storage::place_in(Ref home, const Access& part) {
       box.axis.back() = static_cast<int64_t>(axis);
       box.offset.back() = offset;
     }
-    if (box.axis.back() < 0) return false;
+    if (box.axis.back() < 0) return {};
   }
   for (size_t axis = 0; axis < used.size(); ++axis)
-    if (!used[axis] && !is_const(home->shape[axis], 1)) return false;
-  for (Ref at = home; at; at = places_[at->id].home)
-    if (at == part.source) return false;
-  place = std::move(box);
-  return true;
+    if (!used[axis] && !is_const(home->shape[axis], 1)) return {};
+  return box;
 }
 
-/// Places what `home` only copies, by a chain of choices between views.
+/// Whether `regions`, those of its home that read `part`, are its box: no less, or an element of it would lie where
+/// another value does, and each once. They may be pieces along one axis.
+bool Storage::is_whole(Ref part, const Place& box, std::vector<Region> regions) const {
+  size_t cuts = 0;
+  for (size_t a = 0; a < part->shape.size(); ++a) {
+    if (box.axis[a] < 0) continue;
+    const auto axis = static_cast<size_t>(box.axis[a]);
+    const Ref begin = box.offset[a], end = simplify(begin + part->shape[a]);
+    const auto is_full = [&](const Region& r) { return equals(r.lo(axis), begin) && equals(r.hi(axis), end); };
+    if (std::all_of(regions.begin(), regions.end(), is_full)) continue;
+    Ref at = begin;
+    for (size_t n = 0; n < regions.size(); ++n) {
+      const auto next = std::find_if(regions.begin() + static_cast<std::ptrdiff_t>(n), regions.end(),
+                                     [&](const Region& r) { return equals(r.lo(axis), at); });
+      if (next == regions.end()) return false;
+      at = next->hi(axis);
+      std::iter_swap(regions.begin() + static_cast<std::ptrdiff_t>(n), next);
+    }
+    if (++cuts > 1 || !equals(at, end)) return false;
+  }
+  return cuts == 1 || regions.size() == 1;
+}
+
+/// A choice of the graph at `use`, as a condition on ranges; null if it is not between a position and a dim.
+Ref Storage::condition_at(Ref node, const Use* use) const {
+  const auto follow = [&](Ref& x, const Use*& at) {
+    for (; x->cls() == OpClass::Movement && !x->is(Ops::Pad); x = x->src[0])
+      at = &states_[x->src[0]->id].uses[at->source_use[0]];
+  };
+  follow(node, use);
+  if (!node->is(Ops::Lt) || use->source_use.empty()) return {};
+  Ref sides[2];
+  for (size_t i = 0; i < 2; ++i) {
+    Ref side = node->src[i];
+    const Use* at = &states_[side->id].uses[use->source_use[i]];
+    follow(side, at);
+    const bool is_dim = side->rank() == 0 && side->dtype == DType::Index && !is_live_[side->id];
+    if (!side->is(Ops::Iota) && !is_dim) return {};
+    sides[i] = is_dim ? side : at->at.index[static_cast<size_t>(side->i(Attr::Dim, 0))];
+  }
+  return simplify(lt(sides[0], sides[1]));
+}
+
+/// Places what `home` only copies, by a chain of choices between views: what it copies the whole of, once.
 void Storage::take_in(Ref home) {
   if (!is_cut_into_parts(numel(ctx_, home->shape))) return;
-  std::vector<Access> todo = {{home, &states_[home->id].inner}};
+  struct Path {
+    Access at;
+    std::optional<Region> region; ///< none: not a box
+  };
+  struct Part {
+    Ref source;
+    std::optional<Place> box; ///< none: it cannot be placed
+    std::vector<Region> regions;
+  };
+  std::vector<Part> parts;
+  const auto copies = [&](Access access, std::optional<Region> region) {
+    const std::optional<Place> box = box_in(home, access);
+    if (region && access.use->at.gate && !region->narrow(access.use->at.gate, true)) region.reset();
+    auto part = std::find_if(parts.begin(), parts.end(), [&](const Part& p) { return p.source == access.source; });
+    if (part == parts.end()) part = parts.insert(part, {access.source, box, {}});
+    const bool is_same = box && part->box && box->axis == part->box->axis &&
+                         std::equal(box->offset.begin(), box->offset.end(), part->box->offset.begin(), equals);
+    if (!is_same || !region) return part->box.reset();
+    part->regions.push_back(*region);
+  };
+  std::vector<Path> todo = {{{home, &states_[home->id].inner}, Region(states_[home->id].inner.at.index)}};
   while (!todo.empty()) {
-    const Access at = todo.back();
+    const auto [at, region] = todo.back();
     todo.pop_back();
     const bool is_view = at.source->cls() == OpClass::Movement;
     if (!at.source->is(Ops::Where) && !is_view) continue;
+    const auto use_of = [&](size_t i) { return &states_[at.source->src[i]->id].uses[at.use->source_use[i]]; };
+    const Ref condition = is_view ? Ref() : condition_at(at.source->src[0], use_of(0));
     for (size_t i = at.use->source_use.size(); i-- > (is_view ? 0U : 1U);) {
       const Ref source = at.source->src[i];
-      const Access next = {source, &states_[source->id].uses[at.use->source_use[i]]};
+      std::optional<Region> taken = region;
+      if (!is_view && taken && (!condition || !taken->narrow(condition, i == 1))) taken.reset();
       if (states_[source->id].fusion == Fusion::Realize)
-        place_in(home, next);
+        copies({source, use_of(i)}, taken);
       else if (states_[source->id].fusion == Fusion::Inline && source->cls() != OpClass::Leaf)
-        todo.push_back(next);
+        todo.push_back({{source, use_of(i)}, taken});
     }
+  }
+  for (const Part& part : parts) {
+    Place& place = places_[part.source->id];
+    if (!part.box || !is_buffer(part.source) || place.home || part.source->dtype != home->dtype) continue;
+    bool is_around = false;
+    for (Ref at = home; at; at = places_[at->id].home) is_around |= at == part.source;
+    if (!is_around && is_whole(part.source, *part.box, part.regions)) place = *part.box;
   }
 }
 

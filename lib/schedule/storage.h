@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <optional>
 #include <set>
 #include <vector>
 
 #include "schedule/kernelize.h"
+#include "schedule/region.h"
 #include "schedule/uses.h"
 
 namespace tgc {
@@ -64,7 +66,9 @@ private:
   void choose_order(Ref node);
   void put_last(Ref node, int64_t axis);
   void take_in(Ref home);
-  bool place_in(Ref home, const Access& part);
+  std::optional<Place> box_in(Ref home, const Access& part) const;
+  bool is_whole(Ref part, const Place& box, std::vector<Region> regions) const;
+  Ref condition_at(Ref node, const Use* use) const;
   bool surround(Ref node, const Use& use);
   KernelDraft copy_of(Ref input);
   KernelDraft fill_of(Ref node, size_t axis, int64_t first, int64_t count);

@@ -190,6 +190,36 @@ TEST(Schedule, ConcatenationsAreMadeInPlace) {
   EXPECT_EQ(check(h.output(h.matmul(h.concat(t, unary(Ops::Neg, s), 0), h.param({32, 4}))), {{"n", 5}}), 3U);
 }
 
+TEST(Schedule, OnlyWholeValuesAreMadeInPlace) { // else elements would lie where others do, or outside of the result
+  const auto kernels = [](const std::function<Ref(Graph&, Ref, Ref, Ref, Ref)>& result) {
+    Graph g; // two values of 64 rows, the upper and lower half of the first; both are read elsewhere too
+    const Ref x = g.param({64, 8}), y = g.matmul(x, g.param({8, 32})), z = g.matmul(x, g.param({8, 32}));
+    const Ref upper = g.move(Ops::Shrink, y, {0, 0, 32, 32}), lower = g.move(Ops::Shrink, y, {32, 0, 32, 32});
+    const Ref all = g.matmul(result(g, y, z, upper, lower), g.param({32, 4}));
+    return check(g.output(all).output(y + g.full(1, y->shape)).output(z + g.full(1, z->shape)));
+  };
+  const auto in_rows = [](Graph& g, Ref like) { // the row of each element
+    const Ref row = g.ctx.make(Ops::Iota, DType::Index, {like->shape[0]});
+    return g.move(Ops::Expand, g.move(Ops::Reshape, row, {like->shape[0], g.ctx.index(1)}),
+                  {like->shape.begin(), like->shape.end()});
+  };
+  EXPECT_EQ(kernels([](Graph& g, Ref, Ref, Ref a, Ref b) { return g.concat(a, b, 0); }), 4U) << "all of it, no copy";
+  EXPECT_EQ(kernels([](Graph& g, Ref, Ref, Ref a, Ref b) { return g.concat(b, a, 0); }), 6U) << "its halves exchanged";
+  kernels([](Graph& g, Ref, Ref, Ref a, Ref b) { return g.concat(a, unary(Ops::Neg, b), 0); });
+  kernels([](Graph& g, Ref, Ref, Ref a, Ref b) { return g.concat(b, unary(Ops::Neg, a), 0); });
+  kernels([](Graph& g, Ref, Ref, Ref a, Ref b) { return g.concat(g.concat(a, b, 0), b, 0); });
+  kernels([](Graph& g, Ref, Ref z, Ref a, Ref) { return g.concat(a, g.move(Ops::Shrink, z, {32, 0, 32, 32}), 0); });
+  kernels([](Graph& g, Ref, Ref, Ref a, Ref) { return g.move(Ops::Pad, a, {1, 0, 31, 0}); });
+  kernels([&](Graph& g, Ref y, Ref z, Ref, Ref) {
+    return where(lt(in_rows(g, y), g.move(Ops::Expand, g.move(Ops::Reshape, g.ctx.index(40), {1, 1}), {64, 32})), y, z);
+  });
+  kernels([&](Graph& g, Ref y, Ref z, Ref, Ref) { // a triangle
+    const Ref column = g.move(
+        Ops::Expand, g.move(Ops::Reshape, g.ctx.make(Ops::Iota, DType::Index, {y->shape[1]}), {1, 32}), {64, 32});
+    return where(lt(in_rows(g, y), column), y, z);
+  });
+}
+
 TEST(Schedule, TheAxisOfConstantsIsInnermost) {
   Graph g; // weights [20,8] . x [8,5]: their rows become lanes, so that of the result is stored last
   Ref y = unary(Ops::Neg, g.matmul(g.weight({20, 8}), g.param({8, 5})));
