@@ -110,7 +110,8 @@ private:
     for (size_t i = code_.insts.size(); i-- > 0;) {
       const RowInst& inst = code_.insts[i];
       const bool acts = inst.kind == RowKind::Store || inst.kind == RowKind::RegSet || inst.kind == RowKind::Loop ||
-                        inst.kind == RowKind::EndLoop || inst.kind == RowKind::Base;
+                        inst.kind == RowKind::EndLoop || inst.kind == RowKind::Base ||
+                        (inst.kind == RowKind::Prefetch && needed[i - 1]); // it stands behind its load
       if (acts) needed[i] = true;
       for (const RowId arg : inst.args)
         if (needed[i] && arg >= 0) needed[static_cast<size_t>(arg)] = true;

@@ -520,7 +520,8 @@ Shaped RowLowering::compute_load(Ref x) {
                                          .imm = access.first,
                                          .step = static_cast<int>(access.step),
                                          .args = {value.rows.back()}});
-    if (const int64_t ahead = x->i(Attr::Ahead, 0); ahead > 0 && gate < 0)
+    if (const int64_t ahead = x->i(Attr::Ahead, 0);
+        ahead > 0 && gate < 0) // of two lines that lie in a pair, one is enough
       builder_.emit({.kind = RowKind::Prefetch, .imm = which, .bits = static_cast<uint64_t>(ahead), .args = {index}});
   }
   return value;

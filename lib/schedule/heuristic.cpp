@@ -103,8 +103,8 @@ private:
   bool steps_by(Ref load, Ref axis, int64_t most) const {
     const int64_t step = coefficient(load->src[1], axis).value_or(0);
     if (step == 1 || step < 1 || step > most) return step == 1;
-    const std::vector<Ref> nodes = toposort(k_.func);
-    return std::any_of(nodes.begin(), nodes.end(), [&](Ref r) { return r->is(Ops::Reduce) && overlaps(r, axis); });
+    return std::any_of(axes_.begin(), axes_.end(),
+                       [&](Ref tap) { return !is_output(tap) && unit_stride(load, tap) && extent(tap) > step; });
   }
   /// The lane axis: of a contraction, the output axis that costs least; else the one along which the root store is
   /// contiguous, unless every load would become a gather and some reduction is contiguous instead.

@@ -151,17 +151,22 @@ private:
     }
   }
 
-  /// Heads of attention: a computed matrix that a product of run-time values reads with an axis split and its parts
-  /// moved outwards. What is stored is the moved view: then the rows of one part follow each other in memory.
+  /// Heads of attention: a computed value that a product of run-time values reads, once, with an axis split and its
+  /// parts moved. What is stored is the moved view: then the rows of one part follow each other in memory.
   void find_heads() {
     is_head_.assign(size_, false);
+    const auto axes = [](Refs dims) {
+      return std::count_if(dims.begin(), dims.end(), [](Ref d) { return !is_const(d, 1); });
+    };
     for (Ref node : order_) {
       if (!is_live_product(node)) continue;
       for (Ref view : node->src[0]->src) {
         Ref moved, head;
         for (; view->cls() == OpClass::Movement; view = view->src[0]) {
           if (view->is(Ops::Permute)) moved = view;
-          if (view->is(Ops::Reshape)) head = moved;
+          if (view->is(Ops::Reshape) && axes(view->shape) > axes(view->src[0]->shape)) head = moved;
+          if (view->is(Ops::Expand) && !shapes_equal(view->shape, view->src[0]->shape))
+            head = moved = Ref(); // repeated
         }
         if (head && view->cls() != OpClass::Leaf && consumers_[view->id] == 1) is_head_[head->id] = true;
       }

@@ -18,7 +18,7 @@ constexpr int64_t kWidth = 64;
 Ref sums_of_neighbours(Context& ctx, bool gated, bool of_result) {
   LinearKernel k{ctx, "windows"};
   const DType t = DType::F32;
-  const Ref x = k.param(0, t, 1024), y = k.param(1, t, 1024);
+  const Ref y = k.param(0, t, 1024), x = k.param(1, t, 1024);
   const Ref outer = k.range(8, "thread"), rows = k.iota(4, 0, 2), lanes = k.iota(16, 1, 2);
   const Ref at = k.emit(k.emit(outer * double(kWidth)) + k.emit(rows * double(kWidth)));
   const Ref below = k.emit(at + double(kWidth));
@@ -40,21 +40,32 @@ Ref sums_of_neighbours(Context& ctx, bool gated, bool of_result) {
 Ref sums_of_pairs(Context& ctx, int64_t first, int64_t count) {
   LinearKernel k{ctx, "pairs"};
   const DType t = DType::F32;
-  const Ref x = k.param(0, t, count), y = k.param(1, t, 16);
+  const Ref y = k.param(0, t, 16), x = k.param(1, t, count);
   const Ref at = k.emit(k.emit(k.iota(16) * 2.0) + double(first));
   const Ref sum = k.emit(k.load({x, at}) + k.load({x, k.emit(at + 1.0)}));
   k.store({y, k.emit(k.iota(1) + 0.0), sum}, 16);
   return k.func();
 }
 
-int64_t loads(Ref func) {
+int64_t count(Ref func, RowKind kind) {
   const TargetSpec spec = spec_of("c", "x86-64-v4");
   const TargetInfo target = find_renderer(spec).target(spec);
   const RowCode code = lower_to_rows(func, {}, {.target = &target});
-  return std::count_if(code.insts.begin(), code.insts.end(), [](const RowInst& i) { return i.kind == RowKind::Load; });
+  return std::count_if(code.insts.begin(), code.insts.end(), [&](const RowInst& i) { return i.kind == kind; });
 }
+int64_t loads(Ref func) { return count(func, RowKind::Load); }
 
 } // namespace
+
+TEST(RowShare, KeepsWhatIsReadAhead) {
+  Context ctx;
+  LinearKernel k{ctx, "ahead"};
+  const Ref y = k.param(0, DType::F32, 16), x = k.param(1, DType::F32, 16), at = k.emit(k.iota(1) + 0.0);
+  const Ref a = k.load_ahead({x, at}, 16, 64), b = k.load_ahead({x, at}, 16, 128); // one load; it asks for one place
+  k.store({y, at, k.emit(a + b)}, 16);
+  EXPECT_EQ(loads(k.func()), 1);
+  EXPECT_EQ(count(k.func(), RowKind::Prefetch), 1);
+}
 
 TEST(RowShare, LoadsOverlappingRowsOnce) {
   Context ctx;
