@@ -204,8 +204,10 @@ private:
     }
   }
   /// A copy into another order of dims: what lies across the lanes lies along another axis, of which as many steps
-  /// become rows. Registers turn such a tile around.
+  /// become rows. Registers turn such a tile around. Not for weights, which are copied once, at compile time: its code
+  /// takes longer to make.
   bool turn_tile(Ref lane) {
+    if (std::all_of(loads_.begin(), loads_.end(), [this](Ref load) { return is_constant(load); })) return false;
     const int64_t side = std::min(vector(), kMaxRows);
     const auto fills = [side](Ref axis) { return extent(axis) == 0 || extent(axis) >= side / 2; };
     Ref row;

@@ -223,7 +223,7 @@ Ref optimize_plan(Ref plan, const TargetInfo& target, bool reorder, const FindOp
       char digits[24];
       std::snprintf(digits, sizeof digits, "/%016llx", static_cast<unsigned long long>(packing.func->hash));
       Ref packed = ctx.make(Ops::Weight, argument->dtype, {size}, {{Attr::Key, argument->s(Attr::Key) + digits}});
-      Ref pack = optimize_kernel(packing.func, target, {}).func;
+      Ref pack = optimize_kernel(packing.func, target, {false, true}).func;
       Ref pack_call = ctx.make(Ops::Call, DType::Void, {pack, packed, argument});
       if (std::find(calls.begin(), calls.end(), pack_call) == calls.end()) calls.push_back(pack_call);
       argument = packed;

@@ -195,6 +195,14 @@ TEST(Opts, TilesOfACopyAreTurnedInRegisters) {
     EXPECT_EQ(check(g.output(unary(Ops::Neg, g.permute(g.param({rows, columns}), {1, 0})))), 1U);
     EXPECT_NE(print(g.m).find("= permute f32[8,"), std::string::npos) << print(g.m);
   }
+  Graph w; // a weight is copied once, when compiling: that code must be small
+  w.output(unary(Ops::Neg, w.permute(w.param({24, 40}), {1, 0}))).done();
+  const auto opts = [&](const std::vector<bool>& constant) {
+    const Ref kernel = rangeify(w.m.root)->src[0]->src[0]->src[0];
+    return optimize_kernel(kernel, wide_target(), constant).func->s(Attr::Opts);
+  };
+  EXPECT_NE(opts({}).find("upcast"), std::string::npos) << opts({});
+  EXPECT_EQ(opts({false, true}).find("upcast"), std::string::npos) << opts({false, true});
   Graph h; // of open sizes
   Ref n = h.ctx.var("n", 1, 64), k = h.ctx.var("k", 1, 64);
   EXPECT_EQ(check(h.output(unary(Ops::Neg, h.permute(h.param({n, k}), {1, 0}))), {{"n", 13}, {"k", 9}}), 1U);
