@@ -13,10 +13,14 @@ the N that take the most time instead, the slowest first.
 Then, per model: kernels run and kernels distinct, bytes moved by all kernels against the least that any program must
 move (weights, inputs and outputs once), and the sum of all roofs against the time.
 
+--document FILE.md replaces what follows a marker line of that page by a table of the slowest kernels (--slowest, 5 by
+default) of each model; there, runs of one kernel are one row.
+
 Needs a build with -DTGC_BENCH=ON: bin/tgc, bin/tgrun and bin/bench_peak. MODEL may be anything tgc compiles, a folder of
 ONNX files, or a .bundle.
 """
 import argparse
+import datetime
 import json
 import os
 import pathlib
@@ -84,6 +88,34 @@ def report(arguments, bundle, name, cpus):
     return result
 
 
+MARKER = "<!-- Everything below is written by bench/roofline.py. -->"
+
+
+def document(text, results, count):
+    """`text`, a Markdown page, with everything after MARKER replaced by a table of the `count` slowest kernels of each
+    model."""
+    head, marker, _ = text.partition(MARKER)
+    if not marker:
+        raise ValueError(f"there is no line {MARKER}")
+    lines = ["| model | kernel | computes | runs | us each | share | of roof | bound |", "|---|---|---|--:|--:|--:|--:|---|"]
+    for result in results:
+        groups = {}
+        for kernel in result["kernels"]:
+            groups.setdefault(kernel["kernel"], []).append(kernel)
+        for group in sorted(groups.values(), key=lambda g: -sum(k["us"] for k in g))[:count]:
+            us, roof = sum(k["us"] for k in group), sum(k["roof_us"] for k in group)
+            compute = group[0]["flops"] / result["peak_gflops"] > group[0]["bytes"] / result["peak_gbs"]
+            nodes = ["/".join(node.split("/")[-2:]) for node in group[0]["nodes"].split(", ")]
+            named = ", ".join(nodes[:2]) + (", …" if len(nodes) > 2 else "")
+            lines.append(f"| {result['model']} | `{group[0]['kernel']}` | {named} | {len(group)} | {us / len(group):.0f} | "
+                         f"{100 * us / result['us']:.0f} % | {100 * roof / us:.0f} % | {'compute' if compute else 'memory'} |")
+    peaks = [(r["peak_gflops"], r["peak_gbs"]) for r in results]
+    caption = (f"{datetime.date.today()}; {results[0]['threads']} thread{'s' if results[0]['threads'] > 1 else ''}; "
+               f"{min(p[0] for p in peaks):.0f} to {max(p[0] for p in peaks):.0f} GFLOP/s of multiply-adds, "
+               f"{min(p[1] for p in peaks):.1f} to {max(p[1] for p in peaks):.1f} GB/s of reads, measured before each model.")
+    return "\n\n".join([head + MARKER, caption, "\n".join(lines)]) + "\n"
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", type=pathlib.Path, metavar="MODEL")
@@ -94,6 +126,7 @@ def parse_arguments():
     parser.add_argument("--dim", action="append", default=[], metavar="NAME=VALUE", help="passed to tgrun; repeatable")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release", metavar="DIR",
                         help="build folder (default: build/release)")
+    parser.add_argument("--document", type=pathlib.Path, metavar="FILE.md", help="rewrite the page's table")
     parser.add_argument("--json", type=argparse.FileType("w"), metavar="FILE", help="write everything")
     return parser.parse_args()
 
@@ -113,6 +146,8 @@ def main():
             except RuntimeError as error:
                 print(f"{path.stem}: {error}", flush=True)
                 failed = True
+    if arguments.document and results:
+        arguments.document.write_text(document(arguments.document.read_text(), results, arguments.slowest or 5))
     if arguments.json:
         json.dump(results, arguments.json, indent=1)
     return 1 if failed else 0
