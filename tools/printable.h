@@ -6,26 +6,33 @@
 
 namespace tgc {
 
-/// `text` for a terminal: names in models and bundles are anybody's, and control characters among them would not be
-/// shown but obeyed. They become \xHH, those of UTF-8's second block too; line ends stay.
-inline std::string printable(std::string_view text) {
+/// How many bytes the UTF-8 sequence at the start of `text` has; 0 if it is none, or one of a control character.
+inline size_t printable_bytes(std::string_view text) {
+  const auto at = [&](size_t i) { return static_cast<unsigned char>(i < text.size() ? text[i] : 0); };
+  const unsigned char c = at(0);
+  if (c < 0x80) return c >= ' ' && c != 0x7f;
+  const size_t size = c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+  for (size_t i = 1; i < size; ++i)
+    if ((at(i) & 0xc0) != 0x80) return 0;
+  return c == 0xc2 && at(1) < 0xa0 ? 0 : size;
+}
+
+/// `text` for one line of a terminal: names in models and bundles are anybody's, and control characters among them
+/// would not be shown but obeyed, line ends taken for ours. They and bytes that are not UTF-8 become \xHH, but for
+/// those in `keep`.
+inline std::string printable(std::string_view text, std::string_view keep = "") {
   std::string out;
-  const auto escape = [&](unsigned char c) {
-    const char* digits = "0123456789abcdef";
-    out.append({'\\', 'x', digits[c >> 4], digits[c & 15]});
-  };
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
-    if (c == 0xc2 && next >= 0x80 && next < 0xa0) {
-      escape(c);
-      escape(next);
-      ++i;
-    } else if ((c < ' ' && c != '\n') || c == 0x7f) {
-      escape(c);
+  while (!text.empty()) {
+    size_t size = keep.find(text[0]) != std::string_view::npos ? 1 : printable_bytes(text);
+    if (size > 0) {
+      out += text.substr(0, size);
     } else {
-      out += text[i];
+      const char* digits = "0123456789abcdef";
+      size = text[0] == '\xc2' && text.size() > 1 && (text[1] & 0xe0) == 0x80 ? 2 : 1; // both bytes of a control
+      for (const char c : text.substr(0, size))
+        out.append({'\\', 'x', digits[static_cast<unsigned char>(c) >> 4], digits[c & 15]});
     }
+    text.remove_prefix(size);
   }
   return out;
 }

@@ -23,6 +23,8 @@
 namespace tgc {
 namespace {
 
+constexpr size_t kMaxStream = size_t{1} << 31; // what protobuf can read
+
 [[noreturn]] void cannot_read(const std::string& path, const char* reason) {
   throw CompileError(Diagnostic{
       .code = ErrorCode::E501, .where = path, .message = reason, .note = "check the path and its permissions"});
@@ -31,7 +33,14 @@ namespace {
 FileBytes read_stream(std::FILE* file, const std::string& path) {
   std::string content;
   char block[1 << 16];
-  while (size_t n = std::fread(block, 1, sizeof block, file)) content.append(block, n);
+  while (size_t n = std::fread(block, 1, sizeof block, file)) {
+    content.append(block, n);
+    if (content.size() > kMaxStream)
+      throw CompileError(Diagnostic{.code = ErrorCode::E501,
+                                    .where = path,
+                                    .message = "has more than 2 GiB and is no file",
+                                    .note = "no model's graph is that long; weights belong into files beside it"});
+  }
   if (std::ferror(file)) cannot_read(path, std::strerror(errno));
   return bytes_of(std::move(content));
 }

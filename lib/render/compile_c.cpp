@@ -18,7 +18,7 @@
 #include <thread>
 
 #include "render/elf_image.h"
-#include "render/held_interrupts.h"
+#include "render/temporary.h"
 #include "uop/diag.h"
 
 namespace tgc {
@@ -72,39 +72,6 @@ std::string read_text(const std::string& path) {
   }
   return text;
 }
-
-/// A folder of its own, emptied and removed at the end.
-class TemporaryFolder {
-public:
-  TemporaryFolder() : path_("/tmp/tgc-XXXXXX") {
-    if (!mkdtemp(path_.data()))
-      throw CompileError({ErrorCode::E502, "", "no temporary folder can be made in /tmp", ""});
-  }
-  ~TemporaryFolder() {
-    for (const std::string& file : files_) unlink(file.c_str());
-    rmdir(path_.c_str());
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  /// The path of a file that is removed with the folder.
-  std::string file(const std::string& name) {
-    files_.push_back(path_ + "/" + name);
-    return files_.back();
-  }
-  std::string file(const std::string& name, const std::string& text) {
-    std::string path = file(name);
-    FILE* out = std::fopen(path.c_str(), "wb");
-    const bool ok = out && std::fwrite(text.data(), 1, text.size(), out) == text.size();
-    if (!out || std::fclose(out) != 0 || !ok) throw CompileError({ErrorCode::E502, "", "cannot write " + path, ""});
-    return path;
-  }
-
-private:
-  HeldInterrupts held_; // ends last
-  std::string path_;
-  std::vector<std::string> files_;
-};
 
 /// Runs a program with its output in the file `log`; whether it exited with 0.
 bool run_program(const std::vector<std::string>& command, const std::string& log) {

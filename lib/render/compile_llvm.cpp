@@ -46,8 +46,8 @@
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
 #include "render/elf_image.h"
-#include "render/held_interrupts.h"
 #include "render/object_cache.h"
+#include "render/temporary.h"
 #include "uop/diag.h"
 
 LLD_HAS_DRIVER(elf)
@@ -263,29 +263,6 @@ private:
   int fd_;
 };
 
-/// A name for lld's output (it renames a temporary over it, so no memory file will do), removed at the end.
-class TemporaryFile {
-public:
-  TemporaryFile() {
-    for (const char* folder : {"/dev/shm", "/tmp", "."}) {
-      path_ = std::string(folder) + "/tgc-XXXXXX";
-      const int fd = mkstemp(path_.data());
-      if (fd < 0) continue;
-      close(fd);
-      return;
-    }
-    throw CompileError({ErrorCode::E502, "", "no temporary file can be made in /dev/shm, /tmp or .", ""});
-  }
-  ~TemporaryFile() { unlink(path_.c_str()); }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  const std::string& path() const { return path_; }
-
-private:
-  HeldInterrupts held_; // ends last
-  std::string path_;
-};
-
 std::vector<std::byte> read_file(const std::string& path) {
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   TGC_CHECK(bool(buffer), "the linked image cannot be read");
@@ -304,32 +281,19 @@ std::vector<std::byte> link(std::span<const KernelSource> kernels, std::span<con
   static std::mutex lld_is_not_thread_safe;
   std::lock_guard lock(lld_is_not_thread_safe);
   const MemoryFile input((*archive)->getBuffer());
-  const TemporaryFile output;
-  const std::string in = input.path();
-  const char* args[] = {"ld.lld",
-                        "-shared",
-                        "--no-undefined",
-                        "-z",
-                        "noexecstack",
-                        "-z",
-                        "norelro",
-                        "-z",
-                        "rodynamic",
-                        "-Bsymbolic",
-                        "--hash-style=both",
-                        "--build-id=none",
-                        "--strip-all",
-                        "--threads=1",
-                        "--whole-archive",
-                        in.c_str(),
-                        "-o",
-                        output.path().c_str()};
+  TemporaryFolder folder; // lld renames a file of its own over its output, so no memory file will do
+  const std::string in = input.path(), out = folder.file("kernels.so");
+  const char* args[] = {"ld.lld",      "-shared",     "--no-undefined",    "-z",
+                        "noexecstack", "-z",          "norelro",           "-z",
+                        "rodynamic",   "-Bsymbolic",  "--hash-style=both", "--build-id=none",
+                        "--strip-all", "--threads=1", "--whole-archive",   in.c_str(),
+                        "-o",          out.c_str()};
   std::string messages;
   llvm::raw_string_ostream stream(messages);
   const lld::Result result = lld::lldMain(args, stream, stream, {{lld::Gnu, &lld::elf::link}});
   if (result.retCode != 0)
     throw CompileError({ErrorCode::E403, "", "lld cannot link the kernels: " + messages, "report this as a bug"});
-  return read_file(output.path());
+  return read_file(out);
 }
 
 } // namespace

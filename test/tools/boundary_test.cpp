@@ -14,6 +14,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "printable.h"
 #include "uop/diag.h"
 
 using namespace tgc;
@@ -78,6 +79,23 @@ TEST(Boundary, ControlCharactersOfAModelDoNotReachTheTerminal) {
   EXPECT_EQ(
       run([&]() -> Exit { throw CompileError(odd); }).text,
       "m.onnx: node \"a\\x1b[2J\": error TGC-E203: \\xc2\\x9b31m is \\x7f no op; \xc3\xa9 is a letter\n  note: why\n");
+}
+
+TEST(Boundary, NamesOfAModelMakeNoLinesOfTheirOwn) {
+  const Diagnostic forged{ErrorCode::E203, "m.onnx: node \"a\nm.onnx: all is well\"", "axis=\"\r\n\"", "first\nsecond"};
+  EXPECT_EQ(run([&]() -> Exit { throw CompileError(forged); }).text,
+            "m.onnx: node \"a\\x0am.onnx: all is well\": error TGC-E203: axis=\"\\x0d\\x0a\"\n  note: first\nsecond\n");
+}
+
+TEST(Printable, BytesThatAreNoTextAreShownAsNumbers) {
+  EXPECT_EQ(printable("a\tb\n"), "a\\x09b\\x0a");
+  EXPECT_EQ(printable("a\tb\n", "\n"), "a\\x09b\n");
+  EXPECT_EQ(printable("\x9b"), "\\x9b");                 // a control character to a Latin-1 terminal
+  EXPECT_EQ(printable("\xc2\xa0\xc2"), "\xc2\xa0\\xc2"); // cut off
+  EXPECT_EQ(printable("\xe2\x82\xac \xe2\x82z"), "\xe2\x82\xac \\xe2\\x82z");
+  EXPECT_EQ(printable("\xf0\x9f\x98\x80\xff"), "\xf0\x9f\x98\x80\\xff");
+  EXPECT_EQ(printable("\xc0\x8a"), "\\xc0\\x8a"); // a line end in two bytes
+  EXPECT_EQ(printable(std::string_view("a\0b", 3)), "a\\x00b");
 }
 
 TEST(OutputFile, AppearsOnlyWhenCommitted) {

@@ -143,6 +143,16 @@ TEST_F(Cli, OutputsThatCannotBeWritten) {
   EXPECT_EQ(files(), (std::set<std::string>{"exp.json", "m.onnx", "old.bundle", "read_only"}));
 }
 
+TEST_F(Cli, ABundleGoesThroughAPipe) {
+  ASSERT_EQ(run("tgc m.onnx --target=cpu -o m.bundle").code, 0);
+  expect("tgc m.onnx --target=cpu -o /dev/stdout 2>/dev/null | cmp - m.bundle", 0, "");
+  expect("mkfifo pipe; timeout 60 cmp pipe m.bundle & tgc m.onnx --target=cpu -o pipe 2>/dev/null && wait $!", 0, "");
+}
+
+TEST_F(Cli, TemporaryFilesNeedNoCertainFolder) {
+  EXPECT_EQ(run("TMPDIR=/nowhere tgc m.onnx --target=cpu -o m.bundle && tgrun --check m.bundle").code, 0);
+}
+
 TEST_F(Cli, CommandLinesThatMakeNoSense) {
   expect("tgc", 2, "tgc: no MODEL given (see tgc --help)");
   expect("tgc - < m.onnx", 2, "tgc: a model from standard input needs -o FILE (see tgc --help)");

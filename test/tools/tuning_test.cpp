@@ -117,6 +117,8 @@ TEST(TuningDatabase, EveryFaultIsNamedWithItsLine) {
     EXPECT_EQ(failure(text), "t:" + message);
   };
   expect(kLine + kLine.substr(0, kLine.size() - 1), "2: error TGC-E504: the last line has no end: the file is cut off");
+  EXPECT_EQ(failure("{\"some\": \"json\"}", "name a file that --beam wrote (docs/tuning.md)"),
+            "t:1: error TGC-E504: the file does not end as a tuning database does");
   for (const char* other : {"\x7f"
                             "ELF\n",
                             "\x7f"

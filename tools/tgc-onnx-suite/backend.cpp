@@ -3,14 +3,12 @@
 // Some tests feed as run-time inputs what a compiler must know (the shape operand of Reshape, the axes of ReduceSum,
 // the limits of Range). A model that cannot be imported otherwise is imported with its small integer inputs bound to
 // the test's values, then with all its small inputs; when neither helps, the first error stands.
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <set>
 
 #include "frontend/frontend.h"
+#include "render/temporary.h"
 #include "tgc-onnx-suite/case.h"
 #include "tgc/options.h"
 #include "tgc/pipeline.h"
@@ -113,14 +111,10 @@ std::vector<HostTensor> run_eval(const std::string& model, const Feed& feed) {
   return outputs;
 }
 
-/// The bundle's bytes live in a file without a name while they are used.
+/// The bundle's file is gone when it is used.
 ModelHandle load_contents(const BundleContents& contents) {
-  std::string path = "/tmp/tgc-onnx-suite-XXXXXX";
-  const int file = mkstemp(path.data());
-  if (file < 0) throw std::runtime_error("no temporary file: " + path);
-  close(file);
-  const auto remove = [](const std::string* name) { unlink(name->c_str()); };
-  const std::unique_ptr<const std::string, decltype(remove)> removed(&path, remove);
+  TemporaryFolder folder;
+  const std::string path = folder.file("bundle");
   write_bundle(contents, path);
   return load_bundle(path);
 }

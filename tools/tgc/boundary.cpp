@@ -62,7 +62,7 @@ std::string behind_links(const std::string& path) {
 }
 
 int say(std::string_view tool, const std::string& text, Exit code) {
-  std::fprintf(stderr, "%.*s: %s\n", static_cast<int>(tool.size()), tool.data(), printable(text).c_str());
+  std::fprintf(stderr, "%.*s: %s\n", static_cast<int>(tool.size()), tool.data(), printable(text, "\n").c_str());
   return static_cast<int>(code);
 }
 
@@ -78,7 +78,10 @@ int run_guarded(std::string_view tool, const std::function<Exit()>& body) {
   } catch (const UsageError& error) {
     return say(tool, std::string(error.what()) + " (see " + std::string(tool) + " --help)", Exit::Usage);
   } catch (const CompileError& error) {
-    for (const Diagnostic& d : error.all()) std::fprintf(stderr, "%s\n", printable(to_string(d)).c_str());
+    for (const Diagnostic& d : error.all()) {
+      const Diagnostic shown{d.code, printable(d.where), printable(d.message), printable(d.note, "\n"), d.warning};
+      std::fprintf(stderr, "%s\n", to_string(shown).c_str());
+    }
     return static_cast<int>(Exit::User);
   } catch (const std::bad_alloc&) {
     return say(tool, "out of memory", Exit::User);

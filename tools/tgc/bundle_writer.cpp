@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -27,12 +28,16 @@ namespace {
 
 constexpr size_t kBufferBytes = 1 << 20; // a multiple of the hasher's 32 bytes
 
-/// A file written at offsets that appears under its name when committed.
+/// A file written at offsets that appears under its name when committed. What has no offsets, a pipe, gets the bytes of
+/// a nameless temporary file then.
 class PartialFile {
 public:
   explicit PartialFile(const std::string& path) : path_(path), output_(path) {
     fd_ = ::open(output_.writing().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd_ < 0) cannot_write(std::strerror(errno));
+    if (::lseek(fd_, 0, SEEK_CUR) >= 0) return;
+    held_.reset(std::tmpfile());
+    if (!held_) cannot_write(std::string("no temporary file: ") + std::strerror(errno));
   }
   ~PartialFile() {
     if (fd_ >= 0) ::close(fd_);
@@ -41,27 +46,46 @@ public:
   PartialFile& operator=(const PartialFile&) = delete;
 
   void write_at(uint64_t offset, const void* data, size_t bytes) {
-    const char* from = static_cast<const char*>(data);
-    while (bytes > 0) {
-      const ssize_t n = ::pwrite(fd_, from, bytes, static_cast<off_t>(offset));
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) cannot_write(n < 0 ? std::strerror(errno) : "no space left");
-      from += n;
-      offset += static_cast<uint64_t>(n);
-      bytes -= static_cast<size_t>(n);
-    }
+    const int fd = held_ ? ::fileno(held_.get()) : fd_;
+    write_all(data, bytes, [&](const char* from, size_t left) {
+      const ssize_t n = ::pwrite(fd, from, left, static_cast<off_t>(offset));
+      offset += n > 0 ? static_cast<uint64_t>(n) : 0;
+      return n;
+    });
   }
   void commit() {
+    if (held_) pour();
     if (::close(std::exchange(fd_, -1)) != 0) cannot_write(std::strerror(errno));
     output_.commit();
   }
 
 private:
+  template <typename Write> void write_all(const void* data, size_t bytes, Write&& write) {
+    const char* from = static_cast<const char*>(data);
+    while (bytes > 0) {
+      const ssize_t n = write(from, bytes);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) cannot_write(n < 0 ? std::strerror(errno) : "no space left");
+      from += n;
+      bytes -= static_cast<size_t>(n);
+    }
+  }
+  void pour() {
+    std::vector<char> block(kBufferBytes);
+    std::rewind(held_.get());
+    while (const size_t n = std::fread(block.data(), 1, block.size(), held_.get()))
+      write_all(block.data(), n, [&](const char* from, size_t left) { return ::write(fd_, from, left); });
+    if (std::ferror(held_.get())) cannot_write("its temporary file cannot be read");
+  }
   [[noreturn]] void cannot_write(const std::string& why) const {
     throw CompileError(Diagnostic{ErrorCode::E502, path_, "cannot be written: " + why, {}});
   }
   std::string path_;
   OutputFile output_;
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::unique_ptr<std::FILE, Close> held_;
   int fd_ = -1;
 };
 

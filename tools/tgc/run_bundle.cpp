@@ -3,14 +3,9 @@
 // --verify, the ONNX suite, tests. Shapes are set before anything else, since a dim may follow from another input's.
 #include "tgc/run_bundle.h"
 
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 
-#include "render/held_interrupts.h"
+#include "render/temporary.h"
 
 namespace tgc {
 namespace {
@@ -35,14 +30,8 @@ HostTensor output_of(const tgrt_model* model, tgrt_context* context, uint32_t in
 
 LoadedContents load_contents(const BundleContents& contents, int threads) {
   LoadedContents loaded;
-  const HeldInterrupts held; // until the file is gone
-  std::string path = std::filesystem::temp_directory_path() / "tgc-run-XXXXXX";
-  const int file = mkstemp(path.data());
-  if (file < 0) {
-    loaded.problem = path + ": " + std::strerror(errno);
-    return loaded;
-  }
-  close(file);
+  TemporaryFolder folder;
+  const std::string path = folder.file("bundle");
   write_bundle(contents, path);
   tgrt_error error{};
   tgrt_model* model = nullptr;
@@ -54,7 +43,6 @@ LoadedContents load_contents(const BundleContents& contents, int threads) {
     loaded.model.reset(model);
     if (tgrt_create_context(model, &options, &context, &error) == 0) loaded.context.reset(context);
   }
-  unlink(path.c_str());
   loaded.problem = error.text;
   return loaded;
 }

@@ -138,6 +138,8 @@ TuningDatabase TuningDatabase::parse(std::string_view text, const std::string& p
     const auto is_odd = [](char c) { return c < ' ' || c > '~'; };
     if (is_entry && std::any_of(content.begin(), content.end(), is_odd))
       line.fail("a character is no printable ASCII: the file is damaged, or no tuning database", kOtherFile);
+    if (end == std::string_view::npos && is_entry && !content.starts_with(kForm))
+      line.fail("the file does not end as a tuning database does", kOtherFile);
     if (end == std::string_view::npos) line.fail("the last line has no end: the file is cut off");
     if (content.size() > kMaxLine) line.fail("the line is longer than " + std::to_string(kMaxLine) + " characters");
     text.remove_prefix(end + 1);

@@ -123,10 +123,13 @@ void write_whole(const std::string& path, std::string_view bytes) {
 }
 
 HostTensor read_tensor(const std::string& path) {
-  const std::string bytes = read_whole(path);
-  if (ends_with(path, ".npy")) return parse_npy(path, bytes);
-  if (ends_with(path, ".pb")) return parse_tensor_proto(path, bytes);
-  if (ends_with(path, ".pgm")) return parse_pgm(path, bytes);
+  struct Kind {
+    const char* suffix;
+    HostTensor (*parse)(const std::string& path, std::string_view bytes);
+  };
+  static constexpr Kind kKinds[] = {{".npy", parse_npy}, {".pb", parse_tensor_proto}, {".pgm", parse_pgm}};
+  for (const Kind& kind : kKinds)
+    if (ends_with(path, kind.suffix)) return kind.parse(path, read_whole(path));
   throw RunError(path + ": unknown kind of file", "inputs are .npy, .pb (ONNX TensorProto) or .pgm");
 }
 
