@@ -6,7 +6,7 @@
 // maximum. Not handled: sums that something else reads, too.
 #include "schedule/quotients.h"
 
-#include <algorithm>
+#include <unordered_map>
 #include <vector>
 
 #include "rewrite/rewrite.h"
@@ -51,22 +51,31 @@ private:
     while (is_movement(x) || x->is(Ops::Add) || x->is(Ops::Max)) x = x->src[0];
     return is_scaled_sum(x);
   }
-  /// x / number, where nothing but a division reads `x`; null if a part of it is no constant times a value.
-  Ref divided(Ref x, Ref number) const {
-    if (!is_live_[x->id]) return scaled_view(x, number, Ops::Div);
-    if (readers_[x->id] > 1 || x->is(Ops::Pad)) return {};
-    std::vector<Ref> src(x->src.begin(), x->src.end());
-    if (is_scaled_sum(x)) {
-      src = {done_[src[0]->id], scaled_view(src[1], number, Ops::Div)};
-    } else if (is_movement(x)) {
-      src[0] = divided(src[0], number);
-    } else if (x->is(Ops::Add) || x->is(Ops::Max)) { // the number is positive
-      for (Ref& s : src) s = divided(s, number);
-    } else {
-      return {};
+  /// sum / number, where nothing but a division reads `sum`; null if a part of it is no constant times a value.
+  Ref divided(Ref sum, Ref number) const {
+    std::vector<Ref> parts{sum}; // each before its operands, which nothing else reads
+    for (size_t i = 0; i < parts.size(); ++i) {
+      Ref x = parts[i];
+      if (!is_live_[x->id]) continue;
+      const bool is_pair = x->is(Ops::Add) || x->is(Ops::Max); // the number is positive
+      if (readers_[x->id] > 1 || x->is(Ops::Pad) || !(is_scaled_sum(x) || is_pair || is_movement(x))) return {};
+      if (!is_scaled_sum(x)) parts.insert(parts.end(), x->src.begin(), x->src.begin() + (is_pair ? 2 : 1));
     }
-    return std::all_of(src.begin(), src.end(), [](Ref s) { return static_cast<bool>(s); }) ? x->ctx->with_src(x, src)
-                                                                                           : Ref();
+    std::unordered_map<uint32_t, Ref> quotients;
+    for (auto at = parts.rbegin(); at != parts.rend(); ++at) {
+      Ref x = *at;
+      std::vector<Ref> src(x->src.begin(), x->src.end());
+      if (is_live_[x->id] && is_scaled_sum(x)) {
+        src = {done_[src[0]->id], scaled_view(src[1], number, Ops::Div)};
+        if (!src[1]) return {};
+      } else if (is_live_[x->id]) {
+        for (size_t i = 0; i < (is_movement(x) ? 1 : src.size()); ++i) src[i] = quotients.at(src[i]->id);
+      }
+      Ref& quotient = quotients[x->id];
+      quotient = is_live_[x->id] ? x->ctx->with_src(x, src) : scaled_view(x, number, Ops::Div);
+      if (!quotient) return {};
+    }
+    return quotients.at(sum->id);
   }
 
   std::vector<int> readers_;

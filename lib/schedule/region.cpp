@@ -34,11 +34,23 @@ Region::Region(std::vector<Ref> loops) : loops_(std::move(loops)) {
 }
 
 bool Region::narrow(Ref condition, bool holds) {
-  if (condition->is(Ops::Not)) return narrow(condition->src[0], !holds);
-  if (condition->is(Ops::And) && holds) return narrow(condition->src[0], true) && narrow(condition->src[1], true);
-  if (condition->is(Ops::Const)) return (const_int(condition) != 0) == holds;
-  if (!condition->is(Ops::Lt) || condition->src[0]->dtype != DType::Index) return false;
-  return compare(simplify(condition->src[0] - condition->src[1]), holds);
+  std::vector<std::pair<Ref, bool>> left{{condition, holds}};
+  while (!left.empty()) {
+    const auto [c, is_true] = left.back();
+    left.pop_back();
+    if (c->is(Ops::Not)) {
+      left.emplace_back(c->src[0], !is_true);
+    } else if (c->is(Ops::And) && is_true) {
+      left.emplace_back(c->src[1], true);
+      left.emplace_back(c->src[0], true);
+    } else if (c->is(Ops::Const)) {
+      if ((const_int(c) != 0) != is_true) return false;
+    } else if (!c->is(Ops::Lt) || c->src[0]->dtype != DType::Index ||
+               !compare(simplify(c->src[0] - c->src[1]), is_true)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 /// difference < 0, or not.
