@@ -120,13 +120,14 @@ static int load(tgrt_model* model, const tgrt_load_options* options, tgrt_error*
 static int load_model(struct tgrt_os_file file, int from_file, const tgrt_load_options* options, tgrt_model** result,
                       tgrt_error* error) {
   tgrt_load_options given = {0};
-  if (options) memcpy(&given, options, options->struct_size < sizeof given ? options->struct_size : sizeof given);
+  const int bad = tgrt_take_options(&given, sizeof given, options, error);
   tgrt_allocator allocator = {NULL, tgrt_os_allocate, tgrt_os_release};
   if (given.allocator) allocator = *given.allocator;
-  tgrt_model* model = allocator.allocate(allocator.user, sizeof *model, _Alignof(tgrt_model));
+  tgrt_model* model = bad ? NULL : allocator.allocate(allocator.user, sizeof *model, _Alignof(tgrt_model));
   if (!model) {
     tgrt_os_close_handle(&file);
     if (from_file) tgrt_os_unmap(file.data, file.bytes);
+    if (bad) return bad;
     return tgrt_fail(error, TGRT_E_NO_MEMORY, "the model's %zu bytes cannot be allocated", sizeof *model);
   }
   memset(model, 0, sizeof *model);

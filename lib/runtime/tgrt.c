@@ -117,10 +117,11 @@ int tgrt_create_context(const tgrt_model* model, const tgrt_context_options* opt
   *result = NULL;
   if (!model->device) return tgrt_fail(error, TGRT_E_ARGUMENT, "the model was loaded with TGRT_LOAD_INSPECT");
   tgrt_context_options given = {0};
-  if (options) memcpy(&given, options, options->struct_size < sizeof given ? options->struct_size : sizeof given);
+  int rc = tgrt_take_options(&given, sizeof given, options, error);
+  if (rc) return rc;
   const tgrt_allocator allocator = given.allocator ? *given.allocator : model->allocator;
   tgrt_context counted;
-  int rc = choose_pool(&given, &counted.pool, error);
+  rc = choose_pool(&given, &counted.pool, error);
   if (rc) return rc;
   const size_t bytes = place_tables(&counted, model->plan, NULL);
   tgrt_context* c = allocator.allocate(allocator.user, bytes, _Alignof(tgrt_context));
@@ -246,6 +247,23 @@ size_t tgrt_arena_bytes(tgrt_context* c, tgrt_error* error) { return tgrt_prepar
 
 /* ---- run --------------------------------------------------------------------------------------------------------- */
 
+/* Whether an output is bound to memory of another tensor. */
+static int check_overlaps(const tgrt_context* c, uint32_t output, tgrt_error* error) {
+  const char* text = c->model->text;
+  const uintptr_t at = (uintptr_t)c->bound[TGRT_OUTPUT][output];
+  const size_t bytes = c->bound_bytes[TGRT_OUTPUT][output];
+  for (int kind = 0; at && kind < 2; ++kind) {
+    const uint32_t count = kind == TGRT_OUTPUT ? output : tgrt_tensor_count(c->model, kind);
+    for (uint32_t i = 0; i < count; ++i) {
+      const uintptr_t other = (uintptr_t)c->bound[kind][i];
+      if (!other || at >= other + c->bound_bytes[kind][i] || other >= at + bytes) continue;
+      return tgrt_fail(error, TGRT_E_BUFFER, "output \"%s\" is bound to memory of \"%s\"",
+                       text + c->model->tensors[TGRT_OUTPUT][output].name, text + c->model->tensors[kind][i].name);
+    }
+  }
+  return 0;
+}
+
 static int check_bindings(const tgrt_context* c, tgrt_error* error) {
   for (int kind = 0; kind < 2; ++kind) {
     for (uint32_t i = 0; i < tgrt_tensor_count(c->model, kind); ++i) {
@@ -254,6 +272,10 @@ static int check_bindings(const tgrt_context* c, tgrt_error* error) {
                        c->model->text + c->model->tensors[kind][i].name, c->bound_bytes[kind][i],
                        c->tensors[kind][i].bytes);
     }
+  }
+  for (uint32_t i = 0; i < tgrt_tensor_count(c->model, TGRT_OUTPUT); ++i) {
+    const int rc = check_overlaps(c, i, error);
+    if (rc) return rc;
   }
   return 0;
 }

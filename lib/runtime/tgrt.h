@@ -13,7 +13,7 @@
  * A model is immutable and may be used by any number of threads and contexts; it must outlive them. A context is used
  * by one thread at a time. The library has no globals and reads no environment. Functions that return int return 0, or
  * the number of an error, which they also describe in *error (may be NULL). Option structs may be NULL or zero but for
- * struct_size, which is the sizeof that the caller was compiled with. */
+ * struct_size, which is the sizeof that the caller was compiled with (E101). */
 #ifndef TGRT_H
 #define TGRT_H
 
@@ -162,8 +162,8 @@ void tgrt_reset_shapes(tgrt_context* context);
 int tgrt_prepare(tgrt_context* context, tgrt_error* error);
 
 /* Zero copy: the run reads its input from, or writes its output to, the caller's memory of exactly the tensor's bytes,
- * aligned to its element. NULL returns to the context's own memory. No output may overlap an input or another output.
- */
+ * aligned to its element. NULL returns to the context's own memory. No output may overlap an input or another output
+ * (E305). */
 int tgrt_bind_input(tgrt_context* context, uint32_t index, const void* data, size_t bytes, tgrt_error* error);
 int tgrt_bind_output(tgrt_context* context, uint32_t index, void* data, size_t bytes, tgrt_error* error);
 

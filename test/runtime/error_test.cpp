@@ -189,6 +189,32 @@ TEST(LoadError, UnknownDevice) {
                            "of this build.");
 }
 
+TEST(LoadError, OptionsOfOtherSizes) {
+  TGRT_NEED_CC(affine_bundle());
+  struct {
+    tgrt_load_options known;
+    uint64_t later;
+  } options{};
+  tgrt_model* model = nullptr;
+  tgrt_error error{};
+  options.known.device = "abacus"; // with a size of 0 it would be ignored
+  EXPECT_EQ(tgrt_load_file(affine_bundle().c_str(), &options.known, &model, &error), TGRT_E_ARGUMENT);
+  EXPECT_STREQ(error.text, ("TGR-E101: the options' struct_size is 0, their size " +
+                            std::to_string(sizeof options.known) + ". See the function's comment in tgrt.h.")
+                               .c_str());
+  options.known.struct_size = sizeof options;
+  options.known.device = nullptr;
+  options.later = 1;
+  EXPECT_EQ(tgrt_load_file(affine_bundle().c_str(), &options.known, &model, &error), TGRT_E_ARGUMENT);
+  options.later = 0;
+  ASSERT_EQ(tgrt_load_file(affine_bundle().c_str(), &options.known, &model, &error), 0) << error.text;
+  tgrt_context_options context{};
+  tgrt_context* made = nullptr;
+  EXPECT_EQ(tgrt_create_context(model, &context, &made, &error), TGRT_E_ARGUMENT);
+  EXPECT_EQ(made, nullptr);
+  tgrt_free_model(model);
+}
+
 TEST(RunError, Shapes) {
   TGRT_NEED_CC(affine_bundle());
   EXPECT_EQ(context_error([](tgrt_context* c, tgrt_error* e) {
@@ -233,12 +259,31 @@ TEST(RunError, Bindings) {
               return tgrt_run(c, e);
             }),
             "TGR-E305: \"x\": 12 bytes are bound, the tensor has 16. Pass exactly the tensor's bytes, aligned to its "
-            "element.");
+            "element, in memory of no other.");
   EXPECT_EQ(context_error([](tgrt_context* c, tgrt_error* e) {
               return tgrt_bind_input(c, 0, reinterpret_cast<const char*>(x) + 2, 16, e);
             }),
             "TGR-E305: \"x\": its address is not a multiple of 4 bytes. Pass exactly the tensor's bytes, aligned to "
-            "its element.");
+            "its element, in memory of no other.");
+  EXPECT_EQ(context_error([](tgrt_context* c, tgrt_error* e) {
+              tgrt_set_var(c, "N", 1, e);
+              tgrt_bind_input(c, 0, x, 16, e);
+              tgrt_bind_output(c, 0, x + 3, tgrt_bytes(c, TGRT_OUTPUT, 0, e), e);
+              return tgrt_run(c, e);
+            }),
+            "TGR-E305: output \"y\" is bound to memory of \"x\". Pass exactly the tensor's bytes, aligned to its "
+            "element, in memory of no other.");
+  EXPECT_EQ(context_error([](tgrt_context* c, tgrt_error* e) { // beside it is fine, and so is to take turns
+              tgrt_set_var(c, "N", 1, e);
+              const size_t bytes = tgrt_bytes(c, TGRT_OUTPUT, 0, e);
+              tgrt_bind_input(c, 0, x, 16, e);
+              tgrt_bind_output(c, 0, x + 4, bytes, e);
+              if (tgrt_run(c, e) != 0) return e->code;
+              tgrt_bind_input(c, 0, x + 4, 16, e);
+              tgrt_bind_output(c, 0, x, bytes, e);
+              return tgrt_run(c, e);
+            }),
+            "");
   EXPECT_EQ(context_error([](tgrt_context* c, tgrt_error* e) { return tgrt_bind_output(c, 3, x, 16, e); }),
             "TGR-E101: output 3; the model has 1. See the function's comment in tgrt.h.");
 }

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 
 #include "printable.h"
 #include "runtime/tgrt_bundle.h"
@@ -122,6 +123,8 @@ void fail(const std::string& where, const tgrt_error& error) {
   std::string text = error.text;
   const std::string remedy = tgrt_error_remedy(error.code);
   if (text.size() > remedy.size() && text.ends_with(remedy)) text.resize(text.size() - remedy.size() - 2);
+  const std::string again = ": " + where + ": "; // some texts begin as `where` does
+  if (const size_t at = text.find(again); at != std::string::npos) text.erase(at, again.size() - 2);
   throw RunError(where + ": error " + text, remedy);
 }
 
@@ -189,6 +192,29 @@ void set_input(tgrt_context* context, const tgrt_model* model, uint32_t index, c
     fail(where, error);
 }
 
+namespace {
+
+/// Says which dims took their minima, since nothing gives them.
+void note_minima(tgrt_context* context, const tgrt_model* model, const RunOptions& options) {
+  std::map<std::string, int64_t> minima;
+  for (uint32_t i = 0; i < tgrt_tensor_count(model, TGRT_INPUT); ++i) {
+    const tgrt_tensor_info info = info_of(model, TGRT_INPUT, i);
+    std::vector<int64_t> dims(info.rank);
+    if (tgrt_shape(context, TGRT_INPUT, i, dims.data(), nullptr) != 0) return;
+    for (uint32_t axis = 0; axis < info.rank; ++axis) {
+      const char* name = nullptr;
+      tgrt_model_dim(model, TGRT_INPUT, i, axis, &name);
+      if (name) minima[name] = dims[axis];
+    }
+  }
+  for (const auto& [name, value] : options.dims) minima.erase(name);
+  std::string text;
+  for (const auto& [name, value] : minima) text += " " + printable(name) + "=" + std::to_string(value);
+  if (!text.empty()) std::fprintf(stderr, "tgrun: note: the smallest dims are run:%s (--dim)\n", text.c_str());
+}
+
+} // namespace
+
 void set_inputs(tgrt_context* context, const tgrt_model* model, const RunOptions& options,
                 const std::vector<HostTensor>& given) {
   tgrt_error error{};
@@ -198,6 +224,7 @@ void set_inputs(tgrt_context* context, const tgrt_model* model, const RunOptions
   if (tgrt_prepare(context, &error) != 0) fail(options.bundle, error);
   Random random{options.seed};
   const bool some = std::any_of(given.begin(), given.end(), [](const HostTensor& t) { return t.dtype != 0; });
+  if (!some) note_minima(context, model, options);
   for (uint32_t i = 0; i < given.size(); ++i) {
     char* to = static_cast<char*>(tgrt_data(context, TGRT_INPUT, i, &error));
     const size_t bytes = tgrt_bytes(context, TGRT_INPUT, i, &error);
