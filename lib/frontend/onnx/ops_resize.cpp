@@ -84,6 +84,13 @@ int64_t first_neighbour(double x, int64_t n) {
   return lower - (n - 1) / 2;
 }
 
+/// What element o is a copy of.
+int64_t nearest_element(const Resize& r, const Axis& a, int64_t o) {
+  const double x = source_position(r, a, o), whole = std::floor(x);
+  const std::vector<double> c = coefficients(r, x == whole ? 1 : x - whole, a.scale);
+  return std::clamp<int64_t>(first_neighbour(x, 2) + (c[1] > c[0] ? 1 : 0), 0, a.in - 1);
+}
+
 /// Row o of the matrix of one axis.
 std::vector<double> matrix_row(const Resize& r, const Axis& a, int64_t o) {
   double x = source_position(r, a, o), whole = std::floor(x);
@@ -122,10 +129,7 @@ template <typename T> Ref resize_matrix(OpContext& c, const Resize& r, const Axi
 Ref resize_nearest(OpContext& c, Ref x, const Resize& r, const Axis& a) {
   int64_t axis = a.axis;
   std::vector<int64_t> index;
-  for (int64_t o = 0; o < a.out; ++o) {
-    std::vector<double> row = matrix_row(r, a, o);
-    index.push_back(std::max_element(row.begin(), row.end()) - row.begin());
-  }
+  for (int64_t o = 0; o < a.out; ++o) index.push_back(nearest_element(r, a, o));
   int64_t factor = a.out / a.in;
   bool repeats = factor * a.in == a.out;
   for (int64_t o = 0; o < a.out; ++o) repeats &= factor > 0 && index[static_cast<size_t>(o)] == o / factor;
