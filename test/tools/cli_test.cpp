@@ -149,6 +149,24 @@ TEST_F(Cli, ABundleGoesThroughAPipe) {
   expect("mkfifo pipe; timeout 60 cmp pipe m.bundle & tgc m.onnx --target=cpu -o pipe 2>/dev/null && wait $!", 0, "");
 }
 
+TEST_F(Cli, VerifyNeedsAFileItCanRun) {
+  expect("tgc m.onnx --target=cpu --verify -o /dev/stdout | wc -c", 0,
+         "tgc: --verify runs the bundle; -o \"/dev/stdout\" is no file that can be read again (see tgc --help)\n0");
+}
+
+TEST_F(Cli, ACacheThatWasAskedForAndCannotBeWrittenIsTold) {
+  write_file(folder / "file", "");
+  expect("tgc m.onnx --target=cpu --cache file -o m.bundle", 0,
+         "tgc: warning: --cache file: kernels are not kept: cannot make a file: Not a directory");
+  expect("XDG_CACHE_HOME=$PWD/file tgc m.onnx --target=cpu -o m.bundle", 0, "");
+}
+
+TEST_F(Cli, ARunSaysWhichDimsNothingGives) {
+  ASSERT_EQ(run("tgc exp.json --target=cpu --dim N=2..9 -o e.bundle").code, 0);
+  EXPECT_EQ(run("tgrun e.bundle 2>&1 >/dev/null").text, "tgrun: note: the smallest dims are run: N=2 (--dim)\n");
+  EXPECT_EQ(run("tgrun e.bundle --dim N=2 2>&1 >/dev/null").text, "");
+}
+
 TEST_F(Cli, TemporaryFilesNeedNoCertainFolder) {
   EXPECT_EQ(run("TMPDIR=/nowhere tgc m.onnx --target=cpu -o m.bundle && tgrun --check m.bundle").code, 0);
 }

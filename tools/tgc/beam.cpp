@@ -116,7 +116,7 @@ struct Trial {
 
 [[noreturn]] void cannot_run(const std::string& why) {
   throw CompileError(
-      Diagnostic{.code = ErrorCode::E401,
+      Diagnostic{.code = ErrorCode::E405,
                  .where = "",
                  .message = "--beam runs kernels, and this machine cannot run the target's: " + why,
                  .note = "time them on a machine like the target, and compile here with --tuned FILE alone"});

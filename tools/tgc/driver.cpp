@@ -68,6 +68,8 @@ void spare(const Inputs& inputs, const Options& options) {
     if (!path.empty() && stat(path.c_str(), &input) == 0 && S_ISREG(output.st_mode) && input.st_dev == output.st_dev &&
         input.st_ino == output.st_ino)
       throw UsageError("-o \"" + options.output + "\" is " + what + " itself");
+  if (options.verify != Verify::None && !S_ISREG(output.st_mode))
+    throw UsageError("--verify runs the bundle; -o \"" + options.output + "\" is no file that can be read again");
 }
 
 Inputs weight_files(const Module& module) {
@@ -162,13 +164,22 @@ std::unique_ptr<ObjectCache> open_cache(const std::string& option) {
   return folder.empty() ? nullptr : std::make_unique<ObjectCache>(folder);
 }
 
-/// "-v": what the cache was good for.
-void say_cache(const ObjectCache* cache) {
-  if (!cache) return;
-  std::fprintf(stderr, "cache     %d kernels found, %d compiled  %s\n", cache->hits(), cache->misses(),
-               cache->folder().c_str());
-  if (const std::string why = cache->problem(); !why.empty())
-    std::fprintf(stderr, "cache     kernels are not kept: %s\n", why.c_str());
+/// "-v": what the cache was good for. One that was asked for and cannot be written is told in any case.
+void say_cache(const ObjectCache* cache, const Options& options) {
+  const bool is_told = options.verbosity > 0;
+  if (!cache) {
+    const char* why = options.cache == "off" ? "--cache=off" : "no folder: neither XDG_CACHE_HOME nor HOME is set";
+    if (is_told) std::fprintf(stderr, "cache     %s\n", why);
+    return;
+  }
+  if (is_told)
+    std::fprintf(stderr, "cache     %d kernels found, %d compiled  %s\n", cache->hits(), cache->misses(),
+                 cache->folder().c_str());
+  const std::string why = cache->problem();
+  if (!why.empty() && is_told) std::fprintf(stderr, "cache     kernels are not kept: %s\n", why.c_str());
+  if (!why.empty() && !is_told && !options.cache.empty())
+    std::fprintf(stderr, "tgc: warning: --cache %s: kernels are not kept: %s\n", printable(options.cache).c_str(),
+                 printable(why).c_str());
 }
 
 /// "-v": for how many kernels the database had opts.
@@ -252,7 +263,7 @@ Exit run_tgc(const Options& options) {
   progress.stage("render", std::to_string(sources_text(c).size()) + " bytes of source");
   BundleContents contents = assemble(c, compile);
   progress.stage("compile", std::to_string(contents.code.size()) + " bytes of code, " + memory_text(contents));
-  if (options.verbosity > 0) say_cache(compile.cache);
+  if (!options.check) say_cache(compile.cache, options);
   if (options.check) {
     std::printf("%s: every node is supported and compiles\n", options.model.c_str());
     return Exit::Ok;

@@ -168,7 +168,9 @@ bool Verifier::run(const std::string& bundle) {
   try {
     got = run_bundle(load_bundle(bundle).get(), inputs_, {.may_be_trapped = true});
   } catch (const RuntimeFailure& failure) {
-    throw CompileError(Diagnostic{ErrorCode::E403, bundle, failure.what(), "the bundle was written; tgrun runs it"});
+    throw CompileError(Diagnostic{ErrorCode::E405, bundle,
+                                  "--verify cannot run it here: " + std::string(failure.what()),
+                                  "the bundle was written; compare it where it runs, with tgrun --test"});
   }
   for (size_t i = 0; i < sampled_.size(); ++i) got[i] = elements(got[i], sampled_[i]);
   bool agrees = first_difference_.empty();
