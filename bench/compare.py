@@ -247,7 +247,7 @@ def main():
     if not library or not (arguments.build / "bin/tgc").exists():
         sys.exit(f"compare.py: {arguments.build} has no bin/tgc or no libtgrt.so; build tgc, tgrun and tgrt_shared there, "
                  "configured with -DTGRT_SHARED=ON")
-    models = [file for path in arguments.models for file in (sorted(path.glob("*.onnx")) if path.is_dir() else [path])]
+    models = report.model_files("compare.py", arguments.models)
     cpus = sorted(os.sched_getaffinity(0))
     threads = [int(text) for text in arguments.threads.split(",")]
     for count in [n for n in threads if n > len(cpus)]:

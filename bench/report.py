@@ -1,12 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What compare.py's rows say, as text, as a Markdown table and as a picture. Standard library only."""
 import math
+import sys
 from xml.sax.saxutils import escape
 
 MARKER = "<!-- Everything below is written by bench/compare.py. -->"
 COLORS = ["#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#9c755f", "#e15759"]  # readable on white and on black
 INK = "#808080"
 BAR, GAP, TOP, LEFT, WIDTH, RIGHT = 11, 10, 46, 190, 420, 60  # pixels
+
+
+def model_files(program, paths):
+    """The models meant by `paths`: files, and the ONNX files of folders. Ends the program where there is none."""
+    found = []
+    for path in paths:
+        files = sorted(path.glob("*.onnx")) if path.is_dir() else [path]
+        if not files or not files[0].exists():
+            sys.exit(f"{program}: {path} {'holds no .onnx files' if path.is_dir() else 'does not exist'}")
+        found += files
+    return found
 
 
 def measured(rows):

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """python3 -m unittest bench/report_test.py"""
+import pathlib
+import tempfile
 import unittest
 import xml.dom.minidom
 
@@ -33,6 +35,18 @@ class Report(unittest.TestCase):
         step = report.WIDTH / 4  # from 1/2 to 8
         one = report.LEFT + step
         self.assertEqual(bars, [(one, step), (one - step, step), (one, 3 * step)])
+
+    def test_models_are_files_and_those_of_folders(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            with self.assertRaisesRegex(SystemExit, "p: .* holds no .onnx files"):
+                report.model_files("p", [folder])
+            with self.assertRaisesRegex(SystemExit, "p: .*none.onnx does not exist"):
+                report.model_files("p", [folder / "none.onnx"])
+            for file in ("b.onnx", "a.onnx", "c.txt"):
+                (folder / file).touch()
+            self.assertEqual(report.model_files("p", [folder, folder / "c.txt"]),
+                             [folder / "a.onnx", folder / "b.onnx", folder / "c.txt"])
 
     def test_nothing_measured_is_still_a_picture(self):
         xml.dom.minidom.parseString(report.picture([], ""))

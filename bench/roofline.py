@@ -28,6 +28,8 @@ import subprocess
 import sys
 import tempfile
 
+from report import model_files
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
@@ -135,7 +137,7 @@ def main():
     arguments = parse_arguments()
     cpus = sorted(os.sched_getaffinity(0))[:arguments.threads]
     results, failed = [], False
-    for path in [file for p in arguments.models for file in (sorted(p.glob("*.onnx")) if p.is_dir() else [p])]:
+    for path in model_files("roofline.py", arguments.models):
         with tempfile.TemporaryDirectory() as folder:
             try:
                 bundle = path
