@@ -273,6 +273,11 @@ std::string CPrelude::clear_padding(const CType& mask) {
   return "  g = " + vector_op(Ops::And, mask, mask) + "(g, " + own_lanes(mask) + ");\n";
 }
 
+/// The statement that hides mask `g` from the compiler (OPAQUE in c_style.cpp), where it is one register.
+std::string CPrelude::opaque(const CType& mask) {
+  return stored_lanes(mask.lanes) * mask.mask_bytes <= 64 ? "  OPAQUE(g);\n" : "";
+}
+
 std::string CPrelude::load_masked(const CType& t) {
   const CType mask = mask_for(t);
   const std::string T = type(t), M = type(mask), name = T + "_load_masked", n = number(stored_lanes(t.lanes));
@@ -284,8 +289,7 @@ std::string CPrelude::load_masked(const CType& t) {
     return name;
   }
   const std::string value = t.is_mask() ? "-(p[at + i] != 0)" : "p[at + i]";
-  std::string clear = clear_padding(mask);
-  if (stored_lanes(mask.lanes) * mask.mask_bytes <= 64) clear += "  OPAQUE(g);\n";
+  const std::string clear = clear_padding(mask) + opaque(mask);
   text_ += "INLINE " + signature + " {\n" + clear + "  " + lane_type(mask) + " m[" + n + "];\n  " + lane_type(t) +
            " r[" + n + "];\n  COPY(m, &g, sizeof m);\n  COPY(r, &v, sizeof r);\n" + for_lanes(stored_lanes(t.lanes)) +
            "r[i] = m[i] ? (" + lane_type(t) + ")" + value + " : r[i];\n  COPY(&v, r, sizeof r);\n  return v;\n}\n";
@@ -301,7 +305,7 @@ std::string CPrelude::store_masked(const CType& t) {
     by_parts(signature, t, store_masked(part(t)) + "(p, at + @, v.part[#], g.part[#])", "");
     return name;
   }
-  const std::string clear = clear_padding(mask);
+  const std::string clear = clear_padding(mask) + opaque(mask);
   text_ += "INLINE " + signature + " {\n" + clear + "  " + lane_type(mask) + " m[" + n + "];\n  " + lane_type(t) +
            " x[" + n + "];\n  COPY(m, &g, sizeof m);\n  COPY(x, &v, sizeof x);\n" + for_lanes(stored_lanes(t.lanes)) +
            "if (m[i]) p[at + i] = " + (t.is_mask() ? "x[i] != 0" : "x[i]") + ";\n}\n";

@@ -68,6 +68,7 @@ private:
   std::string lane_type(const CType& t) const;
   std::string own_lanes(const CType& mask);
   std::string clear_padding(const CType& mask);
+  static std::string opaque(const CType& mask);
   std::string lane_loop(const CType& result, const CType& operand, int count, const std::string& expression);
 
   int register_lanes_;

@@ -48,7 +48,8 @@ double fma(double, double, double);
 #define __builtin_fmaf fmaf
 #define __builtin_fma fma
 #endif
-// gcc 12 turns a masked load into a blend where it knows the mask, and so reads what is masked off.
+// gcc 12 turns a masked load into a blend where it knows the mask, and so reads what is masked off; of the mask of a
+// masked store it makes choices among masks, which it has no instruction for and ends.
 #ifdef __AVX512VL__
 #define OPAQUE(mask) __asm__("" : "+v"(mask))
 #else

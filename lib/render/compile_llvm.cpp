@@ -291,6 +291,8 @@ std::vector<std::byte> link(std::span<const KernelSource> kernels, std::span<con
   std::string messages;
   llvm::raw_string_ostream stream(messages);
   const lld::Result result = lld::lldMain(args, stream, stream, {{lld::Gnu, &lld::elf::link}});
+  if (result.retCode != 0 && messages.empty()) // as when there is no space
+    throw CompileError({ErrorCode::E502, out, "lld cannot write it", "set TMPDIR to a folder with space"});
   if (result.retCode != 0)
     throw CompileError({ErrorCode::E403, "", "lld cannot link the kernels: " + messages, "report this as a bug"});
   return read_file(out);

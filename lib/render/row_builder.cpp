@@ -317,13 +317,13 @@ RowId RowBuilder::cast(RowId x, DType to) {
 // Limited to the type's range, where a NaN becomes 0, so that the conversion needs no care.
 RowId RowBuilder::to_narrow(RowId x, DType to) {
   const DType from = dtype(x), b = DType::Bool;
-  const int bits = width(to) - (is_signed(to) ? 1 : 0);
+  const IntRange range = int_range(to);
   const auto number = [&](int64_t value) {
     const double v = static_cast<double>(value);
     return constant(from,
                     from == DType::F64 ? std::bit_cast<uint64_t>(v) : std::bit_cast<uint32_t>(static_cast<float>(v)));
   };
-  const RowId low = number(is_signed(to) ? -(int64_t{1} << bits) : 0), high = number((int64_t{1} << bits) - 1);
+  const RowId low = number(range.lo), high = number(range.hi);
   if (is_signed(to)) x = where(alu(Ops::Eq, b, {x, x}), x, number(0));
   x = where(alu(Ops::Lt, b, {low, x}), x, low);
   x = where(alu(Ops::Lt, b, {x, high}), x, high);
