@@ -26,17 +26,17 @@ const char* tgrt_error_remedy(int code) {
   return "";
 }
 
-int tgrt_take_options(void* to, size_t known, const void* options, tgrt_error* error) {
+int tgrt_take_options(void* to, size_t known, size_t first, const void* options, tgrt_error* error) {
   if (!options) return 0;
   size_t given;
   memcpy(&given, options, sizeof given);
-  if (given < known)
+  if (given < first || given > 4096)
     return tgrt_fail(error, TGRT_E_ARGUMENT, "the options' struct_size is %zu, their size %zu", given, known);
   for (size_t i = known; i < given; ++i)
     if (((const unsigned char*)options)[i] != 0)
       return tgrt_fail(error, TGRT_E_ARGUMENT,
                        "the options are a newer libtgrt's: of their %zu bytes this one knows %zu", given, known);
-  memcpy(to, options, known);
+  memcpy(to, options, given < known ? given : known);
   return 0;
 }
 

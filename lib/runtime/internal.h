@@ -13,9 +13,10 @@
 /* Fills *error (if not NULL) with the number, the message and the table's remedy; returns the number. */
 __attribute__((format(printf, 3, 4))) int tgrt_fail(tgrt_error* error, int code, const char* format, ...);
 
-/* Copies an option struct of `known` bytes whose first member is its size; NULL leaves *to. An error if the caller's is
- * smaller, or larger with something in what this library does not know. */
-int tgrt_take_options(void* to, size_t known, const void* options, tgrt_error* error);
+/* Copies a caller's option struct, whose first member is its size, to one of `known` bytes of zeros; NULL leaves it. An
+ * error if it is smaller than `first`, the struct's size in version 1, or larger than `known` with something in what
+ * this library does not know. */
+int tgrt_take_options(void* to, size_t known, size_t first, const void* options, tgrt_error* error);
 
 /* ---- operating system (os_<name>.c) ------------------------------------------------------------------------------ */
 

@@ -116,11 +116,13 @@ static int load(tgrt_model* model, const tgrt_load_options* options, tgrt_error*
   return rc;
 }
 
+enum { FIRST_OPTIONS = offsetof(tgrt_load_options, allocator) + sizeof(void*) }; /* bytes of them in version 1 */
+
 /* Owns `file` from here on. */
 static int load_model(struct tgrt_os_file file, int from_file, const tgrt_load_options* options, tgrt_model** result,
                       tgrt_error* error) {
   tgrt_load_options given = {0};
-  const int bad = tgrt_take_options(&given, sizeof given, options, error);
+  const int bad = tgrt_take_options(&given, sizeof given, FIRST_OPTIONS, options, error);
   tgrt_allocator allocator = {NULL, tgrt_os_allocate, tgrt_os_release};
   if (given.allocator) allocator = *given.allocator;
   tgrt_model* model = bad ? NULL : allocator.allocate(allocator.user, sizeof *model, _Alignof(tgrt_model));

@@ -111,13 +111,15 @@ static int choose_pool(const tgrt_context_options* options, tgrt_thread_pool* po
   return 0;
 }
 
+enum { FIRST_OPTIONS = offsetof(tgrt_context_options, profile_user) + sizeof(void*) }; /* bytes of them in version 1 */
+
 int tgrt_create_context(const tgrt_model* model, const tgrt_context_options* options, tgrt_context** result,
                         tgrt_error* error) {
   if (!model || !result) return tgrt_fail(error, TGRT_E_ARGUMENT, "tgrt_create_context: model or context is NULL");
   *result = NULL;
   if (!model->device) return tgrt_fail(error, TGRT_E_ARGUMENT, "the model was loaded with TGRT_LOAD_INSPECT");
   tgrt_context_options given = {0};
-  int rc = tgrt_take_options(&given, sizeof given, options, error);
+  int rc = tgrt_take_options(&given, sizeof given, FIRST_OPTIONS, options, error);
   if (rc) return rc;
   const tgrt_allocator allocator = given.allocator ? *given.allocator : model->allocator;
   tgrt_context counted;
@@ -247,17 +249,25 @@ size_t tgrt_arena_bytes(tgrt_context* c, tgrt_error* error) { return tgrt_prepar
 
 /* ---- run --------------------------------------------------------------------------------------------------------- */
 
-/* Whether an output is bound to memory of another tensor. */
+/* Where a tensor is, bound or not. */
+static uintptr_t place_of(const tgrt_context* c, int kind, uint32_t i) {
+  return c->bound[kind][i] ? (uintptr_t)c->bound[kind][i] : (uintptr_t)(c->io + c->tensors[kind][i].offset);
+}
+
+/* Whether an output shares memory with another tensor. What is not bound has memory of its own, but may have been given
+ * to what is. */
 static int check_overlaps(const tgrt_context* c, uint32_t output, tgrt_error* error) {
   const char* text = c->model->text;
-  const uintptr_t at = (uintptr_t)c->bound[TGRT_OUTPUT][output];
-  const size_t bytes = c->bound_bytes[TGRT_OUTPUT][output];
-  for (int kind = 0; at && kind < 2; ++kind) {
+  const uintptr_t at = place_of(c, TGRT_OUTPUT, output);
+  const size_t bytes = c->tensors[TGRT_OUTPUT][output].bytes;
+  for (int kind = 0; bytes && kind < 2; ++kind) {
     const uint32_t count = kind == TGRT_OUTPUT ? output : tgrt_tensor_count(c->model, kind);
     for (uint32_t i = 0; i < count; ++i) {
-      const uintptr_t other = (uintptr_t)c->bound[kind][i];
-      if (!other || at >= other + c->bound_bytes[kind][i] || other >= at + bytes) continue;
-      return tgrt_fail(error, TGRT_E_BUFFER, "output \"%s\" is bound to memory of \"%s\"",
+      const uintptr_t other = place_of(c, kind, i);
+      const size_t other_bytes = c->tensors[kind][i].bytes;
+      const int is_bound = c->bound[TGRT_OUTPUT][output] || c->bound[kind][i];
+      if (!is_bound || !other_bytes || at >= other + other_bytes || other >= at + bytes) continue;
+      return tgrt_fail(error, TGRT_E_BUFFER, "output \"%s\" shares memory with \"%s\"",
                        text + c->model->tensors[TGRT_OUTPUT][output].name, text + c->model->tensors[kind][i].name);
     }
   }

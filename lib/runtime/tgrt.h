@@ -162,8 +162,8 @@ void tgrt_reset_shapes(tgrt_context* context);
 int tgrt_prepare(tgrt_context* context, tgrt_error* error);
 
 /* Zero copy: the run reads its input from, or writes its output to, the caller's memory of exactly the tensor's bytes,
- * aligned to its element. NULL returns to the context's own memory. No output may overlap an input or another output
- * (E305). */
+ * aligned to its element. NULL returns to the context's own memory. No output may overlap an input or another output,
+ * bound or not (E305). */
 int tgrt_bind_input(tgrt_context* context, uint32_t index, const void* data, size_t bytes, tgrt_error* error);
 int tgrt_bind_output(tgrt_context* context, uint32_t index, void* data, size_t bytes, tgrt_error* error);
 

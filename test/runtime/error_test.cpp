@@ -206,6 +206,9 @@ TEST(LoadError, OptionsOfOtherSizes) {
   options.known.device = nullptr;
   options.later = 1;
   EXPECT_EQ(tgrt_load_file(affine_bundle().c_str(), &options.known, &model, &error), TGRT_E_ARGUMENT);
+  options.known.struct_size = SIZE_MAX; // never set
+  EXPECT_EQ(tgrt_load_file(affine_bundle().c_str(), &options.known, &model, &error), TGRT_E_ARGUMENT);
+  options.known.struct_size = sizeof options;
   options.later = 0;
   ASSERT_EQ(tgrt_load_file(affine_bundle().c_str(), &options.known, &model, &error), 0) << error.text;
   tgrt_context_options context{};
@@ -271,8 +274,24 @@ TEST(RunError, Bindings) {
               tgrt_bind_output(c, 0, x + 3, tgrt_bytes(c, TGRT_OUTPUT, 0, e), e);
               return tgrt_run(c, e);
             }),
-            "TGR-E305: output \"y\" is bound to memory of \"x\". Pass exactly the tensor's bytes, aligned to its "
+            "TGR-E305: output \"y\" shares memory with \"x\". Pass exactly the tensor's bytes, aligned to its "
             "element, in memory of no other.");
+  EXPECT_EQ(context_error([](tgrt_context* c, tgrt_error* e) { // the context's own memory of the input
+              tgrt_set_var(c, "N", 1, e);
+              void* own = tgrt_data(c, TGRT_INPUT, 0, e);
+              tgrt_bind_output(c, 0, own, tgrt_bytes(c, TGRT_OUTPUT, 0, e), e);
+              return tgrt_run(c, e);
+            })
+                .substr(0, 48),
+            "TGR-E305: output \"y\" shares memory with \"x\". Pas");
+  EXPECT_EQ(context_error([](tgrt_context* c, tgrt_error* e) { // and of the output
+              tgrt_set_var(c, "N", 1, e);
+              void* own = tgrt_data(c, TGRT_OUTPUT, 0, e);
+              tgrt_bind_input(c, 0, own, tgrt_bytes(c, TGRT_INPUT, 0, e), e);
+              return tgrt_run(c, e);
+            })
+                .substr(0, 48),
+            "TGR-E305: output \"y\" shares memory with \"x\". Pas");
   EXPECT_EQ(context_error([](tgrt_context* c, tgrt_error* e) { // beside it is fine, and so is to take turns
               tgrt_set_var(c, "N", 1, e);
               const size_t bytes = tgrt_bytes(c, TGRT_OUTPUT, 0, e);

@@ -3,7 +3,7 @@
 if(TARGET test_runtime)
   set(writer bundle_code bundle_expr bundle_plan bundle_writer boundary)
   list(TRANSFORM writer REPLACE "(.+)" "${CMAKE_SOURCE_DIR}/tools/tgc/\\1.cpp")
-  target_sources(test_runtime PRIVATE ${writer})
+  target_sources(test_runtime PRIVATE ${writer} ${CMAKE_SOURCE_DIR}/lib/render/temporary.cpp)
   target_include_directories(test_runtime PRIVATE ${CMAKE_SOURCE_DIR}/tools)
   target_compile_definitions(test_runtime PRIVATE TGRT_LIBRARY="$<TARGET_FILE:tgrt>")
   tgc_link(test_runtime PRIVATE tgc_uop)

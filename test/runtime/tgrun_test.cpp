@@ -120,7 +120,7 @@ TEST(Tgrun, SeededInputsRepeat) {
   EXPECT_EQ(first.text, second.text);
   EXPECT_EQ(first.text.substr(0, 11), "y f32[2,4]:");
   EXPECT_NE(tgrun(affine_bundle() + " --dim N=2 --seed 1").text, first.text);
-  const std::string note = "tgrun: note: the smallest dims are run: N=1 (--dim)\n";
+  const std::string note = "tgrun: note: neither an input nor --dim gives: N=1\n";
   EXPECT_EQ(tgrun(affine_bundle()).text.substr(0, note.size() + 11), note + "y f32[1,4]:");
 }
 

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <set>
 
 #include "printable.h"
 #include "runtime/tgrt_bundle.h"
@@ -194,9 +195,11 @@ void set_input(tgrt_context* context, const tgrt_model* model, uint32_t index, c
 
 namespace {
 
-/// Says which dims took their minima, since nothing gives them.
-void note_minima(tgrt_context* context, const tgrt_model* model, const RunOptions& options) {
-  std::map<std::string, int64_t> minima;
+/// Says what dims are that neither an input nor --dim gives: their free, or what others make them.
+void note_free_dims(tgrt_context* context, const tgrt_model* model, const RunOptions& options,
+                    const std::vector<HostTensor>& given) {
+  std::map<std::string, int64_t> free;
+  std::set<std::string> known;
   for (uint32_t i = 0; i < tgrt_tensor_count(model, TGRT_INPUT); ++i) {
     const tgrt_tensor_info info = info_of(model, TGRT_INPUT, i);
     std::vector<int64_t> dims(info.rank);
@@ -204,13 +207,15 @@ void note_minima(tgrt_context* context, const tgrt_model* model, const RunOption
     for (uint32_t axis = 0; axis < info.rank; ++axis) {
       const char* name = nullptr;
       tgrt_model_dim(model, TGRT_INPUT, i, axis, &name);
-      if (name) minima[name] = dims[axis];
+      if (name) free[name] = dims[axis];
+      if (name && given[i].dtype != 0) known.insert(name);
     }
   }
-  for (const auto& [name, value] : options.dims) minima.erase(name);
+  for (const auto& [name, value] : options.dims) known.insert(name);
+  for (const std::string& name : known) free.erase(name);
   std::string text;
-  for (const auto& [name, value] : minima) text += " " + printable(name) + "=" + std::to_string(value);
-  if (!text.empty()) std::fprintf(stderr, "tgrun: note: the smallest dims are run:%s (--dim)\n", text.c_str());
+  for (const auto& [name, value] : free) text += " " + printable(name) + "=" + std::to_string(value);
+  if (!text.empty()) std::fprintf(stderr, "tgrun: note: neither an input nor --dim gives:%s\n", text.c_str());
 }
 
 } // namespace
@@ -224,7 +229,7 @@ void set_inputs(tgrt_context* context, const tgrt_model* model, const RunOptions
   if (tgrt_prepare(context, &error) != 0) fail(options.bundle, error);
   Random random{options.seed};
   const bool some = std::any_of(given.begin(), given.end(), [](const HostTensor& t) { return t.dtype != 0; });
-  if (!some) note_minima(context, model, options);
+  note_free_dims(context, model, options, given);
   for (uint32_t i = 0; i < given.size(); ++i) {
     char* to = static_cast<char*>(tgrt_data(context, TGRT_INPUT, i, &error));
     const size_t bytes = tgrt_bytes(context, TGRT_INPUT, i, &error);
