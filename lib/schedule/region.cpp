@@ -2,6 +2,7 @@
 #include "schedule/region.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "rewrite/lower/expand.h"
@@ -35,9 +36,11 @@ Region::Region(std::vector<Ref> loops) : loops_(std::move(loops)) {
 
 bool Region::narrow(Ref condition, bool holds) {
   std::vector<std::pair<Ref, bool>> left{{condition, holds}};
+  std::set<std::pair<uint32_t, bool>> seen; // by id: parts may be shared
   while (!left.empty()) {
     const auto [c, is_true] = left.back();
     left.pop_back();
+    if (!seen.insert({c->id, is_true}).second) continue;
     if (c->is(Ops::Not)) {
       left.emplace_back(c->src[0], !is_true);
     } else if (c->is(Ops::And) && is_true) {
