@@ -11,10 +11,8 @@
 #include "uop/diag.h"
 
 #if __has_include(<sys/mman.h>)
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #define TGC_HAS_MMAP 1
 #else
 #define TGC_HAS_MMAP 0
@@ -23,7 +21,7 @@
 namespace tgc {
 namespace {
 
-constexpr size_t kMaxStream = size_t{1} << 31; // what protobuf can read
+constexpr size_t kMaxStream = size_t{1} << 31; // and not all of memory
 
 [[noreturn]] void cannot_read(const std::string& path, const char* reason) {
   throw CompileError(Diagnostic{
@@ -37,9 +35,9 @@ FileBytes read_stream(std::FILE* file, const std::string& path) {
     content.append(block, n);
     if (content.size() > kMaxStream)
       throw CompileError(Diagnostic{.code = ErrorCode::E501,
-                                    .where = path,
+                                    .where = path == "-" ? "standard input" : path,
                                     .message = "has more than 2 GiB and is no file",
-                                    .note = "no model's graph is that long; weights belong into files beside it"});
+                                    .note = "only files may be longer: give the path of one"});
   }
   if (std::ferror(file)) cannot_read(path, std::strerror(errno));
   return bytes_of(std::move(content));
@@ -47,20 +45,18 @@ FileBytes read_stream(std::FILE* file, const std::string& path) {
 
 #if TGC_HAS_MMAP
 /// Nothing for an empty or special file, which are then read.
-FileBytes map_file(const std::string& path) {
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) cannot_read(path, std::strerror(errno));
+FileBytes map_file(std::FILE* file, const std::string& path) {
+  const int fd = ::fileno(file);
   struct stat status{};
   bool regular = ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
   size_t size = regular ? static_cast<size_t>(status.st_size) : 0;
   void* at = regular ? ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
-  ::close(fd);
   if (at == MAP_FAILED) return {};
   std::shared_ptr<const void> owner(at, [size](const void* p) { ::munmap(const_cast<void*>(p), size); });
   return {{static_cast<const std::byte*>(at), size}, std::move(owner), path, 0};
 }
 #else
-FileBytes map_file(const std::string&) { return {}; }
+FileBytes map_file(std::FILE*, const std::string&) { return {}; }
 #endif
 
 } // namespace
@@ -72,12 +68,11 @@ FileBytes bytes_of(std::string content) {
 
 FileBytes open_bytes(const std::string& path) {
   if (path == "-") return read_stream(stdin, path);
-  FileBytes mapped = map_file(path);
-  if (mapped.owner) return mapped;
   std::FILE* file = std::fopen(path.c_str(), "rb");
   if (!file) cannot_read(path, std::strerror(errno));
-  std::shared_ptr<std::FILE> close_later(file, std::fclose);
-  return read_stream(file, path);
+  const std::shared_ptr<std::FILE> close_later(file, std::fclose);
+  FileBytes mapped = map_file(file, path);
+  return mapped.owner ? mapped : read_stream(file, path);
 }
 
 uint64_t load_unsigned(const std::byte* at, int size) {

@@ -297,6 +297,28 @@ TEST(OpEdges, ResizeInItsOwnType) {
   expect_close(n.value(), {0, 0, 1.0 / 3, 2.0 / 3, 1, 1}, 1e-15);
 }
 
+/// The element that a nearest Resize of 0, 1, … 6 to 17 copies: half of the positions are whole or half.
+Values nearest_of_seven(const char* transform, const char* rounding) {
+  const AtRunTime n{
+      {"Resize",
+       {"a", "", "", "s"},
+       {},
+       {text("mode", "nearest"), text("coordinate_transformation_mode", transform), text("nearest_mode", rounding)}},
+      13,
+      {f64({7}, {0, 1, 2, 3, 4, 5, 6})},
+      {tensor_ints("s", {1}, {17})}};
+  return n.value();
+}
+
+// Positions (2o + 1) * 7 / 34 - 1/2: element 8 is at 3, exactly; a division by 17 / 7 would give a little more.
+TEST(OpEdges, ResizeKnowsWholePositions) {
+  EXPECT_EQ(nearest_of_seven("half_pixel", "ceil"), (Values{0, 1, 1, 1, 2, 2, 3, 3, 3, 4, 4, 5, 5, 6, 6, 6, 6}));
+  EXPECT_EQ(nearest_of_seven("half_pixel", "floor"), (Values{0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 3, 4, 4, 5, 5, 5, 6}));
+  EXPECT_EQ(nearest_of_seven("align_corners", "round_prefer_ceil"),
+            (Values{0, 0, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5, 5, 5, 6, 6}));
+  EXPECT_EQ(nearest_of_seven("asymmetric", "floor"), (Values{0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 4, 4, 4, 5, 5, 6, 6}));
+}
+
 TEST(OpEdges, ConvTransposeNeedsAPaddingModeThatIsOne) {
   AtRunTime n{{"ConvTranspose", {"a", "w"}, {}, {attr("output_shape", Ints{2}), text("auto_pad", "SAME")}},
               11,

@@ -30,22 +30,30 @@ struct Axis {
   int64_t axis = 0, in = 1, out = 1;
   double scale = 1, start = 0, end = 1;
   int64_t factor = 0;
+  bool is_sized = false; ///< the scale is out / in
 };
 
+/// x of the result in elements of the operand, rounded once where both extents are given: neighbours of whole and half
+/// positions depend on it.
+double shrunk(const Axis& a, double x) {
+  return a.is_sized ? x * static_cast<double>(a.in) / static_cast<double>(a.out) : x / a.scale;
+}
+
 double source_position(const Resize& r, const Axis& a, int64_t o) {
-  double x = static_cast<double>(o), in = static_cast<double>(a.in), out = a.scale * in;
-  if (r.transform == "asymmetric") return x / a.scale;
+  double x = static_cast<double>(o), in = static_cast<double>(a.in);
+  const double out = a.is_sized ? static_cast<double>(a.out) : a.scale * in;
+  if (r.transform == "asymmetric") return shrunk(a, x);
   if (r.transform == "align_corners") return out == 1 ? 0 : x * (in - 1) / (out - 1);
   if (r.transform == "pytorch_half_pixel" && a.out == 1) return 0;
   if (r.transform == "half_pixel_symmetric") {
     double adjustment = static_cast<double>(a.out) / out;
-    return in / 2 * (1 - adjustment) + (x + 0.5) / a.scale - 0.5;
+    return in / 2 * (1 - adjustment) + shrunk(a, x + 0.5) - 0.5;
   }
   if (r.transform == "tf_crop_and_resize") {
     if (a.out == 1) return 0.5 * (a.start + a.end) * (in - 1);
     return a.start * (in - 1) + x * (a.end - a.start) * (in - 1) / (out - 1);
   }
-  return (x + 0.5) / a.scale - 0.5;
+  return shrunk(a, x + 0.5) - 0.5;
 }
 
 double cubic(double x, double a) {
@@ -109,6 +117,10 @@ std::vector<double> matrix_row(const Resize& r, const Axis& a, int64_t o) {
   return row;
 }
 
+void check_matrix(OpContext& c, const Axis& a) {
+  if (a.in * a.out > (int64_t{1} << 26)) c.unsupported("the axis is too long to resize");
+}
+
 /// A constant [out, in] in f32; in f64 for values of that type.
 template <typename T>
 Ref matrix_constant(OpContext& c, const std::string& label, const Axis& a, const std::vector<T>& values) {
@@ -139,6 +151,7 @@ Ref resize_nearest(OpContext& c, Ref x, const Resize& r, const Axis& a) {
     return merge_axes(expand(unsqueeze(x, {axis + 1}), wide), axis, axis + 2);
   }
   if (Ref y = take_known(x, axis, index)) return y;
+  check_matrix(c, a);
   std::vector<float> hot(static_cast<size_t>(a.out * a.in), 0);
   for (int64_t o = 0; o < a.out; ++o) hot[static_cast<size_t>(o * a.in + index[static_cast<size_t>(o)])] = 1;
   Ref m = compare(Ops::Ne, matrix_constant(c, "nearest" + std::to_string(axis), a, hot), 0);
@@ -152,6 +165,7 @@ Ref resize_nearest(OpContext& c, Ref x, const Resize& r, const Axis& a) {
 }
 
 Ref resize_linear(OpContext& c, Ref x, const Resize& r, const Axis& a) {
+  check_matrix(c, a);
   int64_t axis = a.axis;
   Ref m = x->dtype == DType::F64 ? resize_matrix<double>(c, r, a) : to(resize_matrix<float>(c, r, a), x->dtype);
   Ref last = unsqueeze(swap_axes(x, axis, x->rank() - 1), {x->rank() - 1});
@@ -264,7 +278,6 @@ void apply(OpContext& c, const Resize& r, const std::vector<Axis>& axes) {
     }
     if (a.out == a.in && a.scale == 1 && r.transform != "tf_crop_and_resize") continue;
     c.check(a.in >= 1, "an extent is 0");
-    if (a.in * a.out > (int64_t{1} << 26)) c.unsupported("the axis is too long to resize");
     x = nearest ? resize_nearest(c, x, r, a) : resize_linear(c, x, r, a);
   }
   c.out(to(x, type));
@@ -337,6 +350,7 @@ void by_sizes(OpContext& c, const Resize& r, const std::vector<int64_t>& axes) {
     c.check(a.in >= 1, "an extent is 0");
     a.out = *size;
     a.scale = static_cast<double>(a.out) / static_cast<double>(a.in);
+    a.is_sized = true;
     if (!r.roi.empty()) a.start = r.roi[i], a.end = r.roi[i + axes.size()];
     common = spec.empty() ? a.scale : policy == "not_larger" ? std::min(common, a.scale) : std::max(common, a.scale);
     spec.push_back(a);
@@ -344,6 +358,7 @@ void by_sizes(OpContext& c, const Resize& r, const std::vector<int64_t>& axes) {
   if (policy != "stretch")
     for (Axis& a : spec) {
       a.scale = common;
+      a.is_sized = false;
       double out = std::floor(common * static_cast<double>(a.in) + 0.5);
       c.check(out < kLargest, "the result is too large");
       a.out = static_cast<int64_t>(out);
