@@ -82,9 +82,14 @@ TEST(Boundary, ControlCharactersOfAModelDoNotReachTheTerminal) {
 }
 
 TEST(Boundary, NamesOfAModelMakeNoLinesOfTheirOwn) {
-  const Diagnostic forged{ErrorCode::E203, "m.onnx: node \"a\nm.onnx: all is well\"", "axis=\"\r\n\"", "first\nsecond"};
+  const Diagnostic forged{ErrorCode::E203, "m.onnx: node \"a\nm.onnx: all is well\"", "axis=\"\r\n\"",
+                          "its dims are \"N\nM\""};
   EXPECT_EQ(run([&]() -> Exit { throw CompileError(forged); }).text,
-            "m.onnx: node \"a\\x0am.onnx: all is well\": error TGC-E203: axis=\"\\x0d\\x0a\"\n  note: first\nsecond\n");
+            "m.onnx: node \"a\\x0am.onnx: all is well\": error TGC-E203: axis=\"\\x0d\\x0a\"\n"
+            "  note: its dims are \"N\\x0aM\"\n");
+  const Diagnostic words{ErrorCode::E403, "kernel \"k\"", "cc rejects its C text: k.c:3:\n\tfoo x;\n\x1b[0m", ""};
+  EXPECT_EQ(run([&]() -> Exit { throw CompileError(words); }).text,
+            "kernel \"k\": error TGC-E403: cc rejects its C text: k.c:3:\n\tfoo x;\n\\x1b[0m\n");
 }
 
 TEST(Printable, BytesThatAreNoTextAreShownAsNumbers) {
@@ -94,7 +99,12 @@ TEST(Printable, BytesThatAreNoTextAreShownAsNumbers) {
   EXPECT_EQ(printable("\xc2\xa0\xc2"), "\xc2\xa0\\xc2"); // cut off
   EXPECT_EQ(printable("\xe2\x82\xac \xe2\x82z"), "\xe2\x82\xac \\xe2\\x82z");
   EXPECT_EQ(printable("\xf0\x9f\x98\x80\xff"), "\xf0\x9f\x98\x80\\xff");
-  EXPECT_EQ(printable("\xc0\x8a"), "\\xc0\\x8a"); // a line end in two bytes
+  EXPECT_EQ(printable("\xc0\x8a"), "\\xc0\\x8a"); // a line end in two bytes, three and four
+  EXPECT_EQ(printable("\xe0\x80\x8a"), "\\xe0\\x80\\x8a");
+  EXPECT_EQ(printable("\xf0\x80\x80\x8a"), "\\xf0\\x80\\x80\\x8a");
+  EXPECT_EQ(printable("\xed\xa0\x80 \xf4\x90\x80\x80"), "\\xed\\xa0\\x80 \\xf4\\x90\\x80\\x80"); // no characters
+  EXPECT_EQ(printable("\xe2\x80\xa8 \xe2\x80\xae \xe2\x80\xaf"),
+            "\\xe2\\x80\\xa8 \\xe2\\x80\\xae \xe2\x80\xaf"); // U+2028, U+202E
   EXPECT_EQ(printable(std::string_view("a\0b", 3)), "a\\x00b");
 }
 

@@ -142,8 +142,8 @@ TEST_F(Cache, TheProgramFindsItsFolder) {
   EXPECT_EQ(std::system(check.c_str()), 0);
   EXPECT_FALSE(fs::exists(folder + "/none"));
   EXPECT_FALSE(fs::exists(folder + "/relative"));
-  EXPECT_EQ(lines("NONE=1", ""), "");
-  EXPECT_EQ(lines(home, "--cache=off"), "");
+  EXPECT_EQ(lines("NONE=1", ""), "cache     no folder: neither XDG_CACHE_HOME nor HOME is set\n");
+  EXPECT_EQ(lines(home, "--cache=off"), "cache     --cache=off\n");
   lines(home, "--cache here");
   EXPECT_EQ(entries(folder + "/here"), kept);
   EXPECT_EQ(lines(home, "--cache log/x"), "cache     0 kernels found, " + std::to_string(kept) +

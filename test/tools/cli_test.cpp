@@ -143,6 +143,10 @@ TEST_F(Cli, OutputsThatCannotBeWritten) {
   EXPECT_EQ(files(), (std::set<std::string>{"exp.json", "m.onnx", "old.bundle", "read_only"}));
 }
 
+TEST_F(Cli, AModelComesThroughANamedPipe) {
+  expect("mkfifo in; timeout 60 sh -c 'cat m.onnx > in' & tgc in --target=cpu -o a.bundle && wait $!", 0, "");
+}
+
 TEST_F(Cli, ABundleGoesThroughAPipe) {
   ASSERT_EQ(run("tgc m.onnx --target=cpu -o m.bundle").code, 0);
   expect("tgc m.onnx --target=cpu -o /dev/stdout 2>/dev/null | cmp - m.bundle", 0, "");
@@ -163,8 +167,16 @@ TEST_F(Cli, ACacheThatWasAskedForAndCannotBeWrittenIsTold) {
 
 TEST_F(Cli, ARunSaysWhichDimsNothingGives) {
   ASSERT_EQ(run("tgc exp.json --target=cpu --dim N=2..9 -o e.bundle").code, 0);
-  EXPECT_EQ(run("tgrun e.bundle 2>&1 >/dev/null").text, "tgrun: note: the smallest dims are run: N=2 (--dim)\n");
+  EXPECT_EQ(run("tgrun e.bundle 2>&1 >/dev/null").text, "tgrun: note: neither an input nor --dim gives: N=2\n");
   EXPECT_EQ(run("tgrun e.bundle --dim N=2 2>&1 >/dev/null").text, "");
+  const std::string two = R"({"tgc": 1, "inputs": [{"name": "a", "type": "f32", "shape": ["N", 3]},
+    {"name": "b", "type": "f32", "shape": ["M"]}], "nodes": [{"op": "exp", "name": "y", "in": ["a"]},
+    {"op": "exp", "name": "z", "in": ["b"]}], "outputs": ["y", "z"]})";
+  write_file(folder / "two.json", two);
+  ASSERT_EQ(run("tgc two.json --target=cpu -o two.bundle && tgrun e.bundle --dim N=3 --save out 2>/dev/null").code, 0);
+  EXPECT_EQ(run("tgrun two.bundle --input a=out/output_0.npy 2>&1 >/dev/null").text,
+            "tgrun: note: neither an input nor --dim gives: M=1\n"
+            "tgrun: note: input \"b\" is not given and takes random values (--seed 0)\n");
 }
 
 TEST_F(Cli, TemporaryFilesNeedNoCertainFolder) {

@@ -335,7 +335,7 @@ Tuner::Tuner(std::string path, int most, CompileOptions& options)
 
 std::optional<TunedKernel> Tuner::search(Ref func, const std::vector<bool>& constant, const std::string& key) {
   const double start = now();
-  const std::optional<TunedKernel> timed = search_opts(func, constant, options_, most_);
+  std::optional<TunedKernel> timed = search_opts(func, constant, options_, most_);
   if (!timed) return {};
   database_ = TuningDatabase::add(path_, key, target_key(target_), *timed); // others may have added to it
   const double gain = 100 * (1 - static_cast<double>(timed->ns) / static_cast<double>(timed->default_ns));

@@ -12,7 +12,7 @@ namespace tgc {
 /// the model's, and returns the best one: the heuristic's, unless another is faster by more than noise and computes the
 /// same bits (or, where it regroups sums, the same numbers up to rounding). Nothing when there is only one list.
 ///   model: for the target; options: numerics, jobs and cache; most: lists beside the heuristic's
-/// errors: CompileError E401 when this machine cannot run the target's code.
+/// errors: CompileError E405 when this machine cannot run the target's code.
 std::optional<TunedKernel> search_opts(Ref func, const std::vector<bool>& constant, const CompileOptions& options,
                                        int most);
 

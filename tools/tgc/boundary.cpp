@@ -79,7 +79,8 @@ int run_guarded(std::string_view tool, const std::function<Exit()>& body) {
     return say(tool, std::string(error.what()) + " (see " + std::string(tool) + " --help)", Exit::Usage);
   } catch (const CompileError& error) {
     for (const Diagnostic& d : error.all()) {
-      const Diagnostic shown{d.code, printable(d.where), printable(d.message), printable(d.note, "\n"), d.warning};
+      const char* lines = d.code == ErrorCode::E403 ? "\n\t" : ""; // a compiler's words
+      const Diagnostic shown{d.code, printable(d.where), printable(d.message, lines), printable(d.note), d.warning};
       std::fprintf(stderr, "%s\n", to_string(shown).c_str());
     }
     return static_cast<int>(Exit::User);

@@ -17,6 +17,7 @@
 #include <tuple>
 #include <utility>
 
+#include "render/temporary.h"
 #include "runtime/tgrt_bundle.h"
 #include "tgc/boundary.h"
 #include "tgc/bundle_parts.h"
@@ -36,7 +37,8 @@ public:
     fd_ = ::open(output_.writing().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd_ < 0) cannot_write(std::strerror(errno));
     if (::lseek(fd_, 0, SEEK_CUR) >= 0) return;
-    held_.reset(std::tmpfile());
+    TemporaryFolder folder; // the file loses its name with it
+    held_.reset(std::fopen(folder.file("bundle").c_str(), "w+be"));
     if (!held_) cannot_write(std::string("no temporary file: ") + std::strerror(errno));
   }
   ~PartialFile() {

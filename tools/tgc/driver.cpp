@@ -68,7 +68,11 @@ void spare(const Inputs& inputs, const Options& options) {
     if (!path.empty() && stat(path.c_str(), &input) == 0 && S_ISREG(output.st_mode) && input.st_dev == output.st_dev &&
         input.st_ino == output.st_ino)
       throw UsageError("-o \"" + options.output + "\" is " + what + " itself");
-  if (options.verify != Verify::None && !S_ISREG(output.st_mode))
+}
+
+void check_verifiable(const Options& options) {
+  struct stat output{};
+  if (options.verify != Verify::None && stat(options.output.c_str(), &output) == 0 && !S_ISREG(output.st_mode))
     throw UsageError("--verify runs the bundle; -o \"" + options.output + "\" is no file that can be read again");
 }
 
@@ -154,11 +158,11 @@ void say_kernels(const Compilation& c) {
 }
 
 /// What --cache says, else the place that the XDG base directory specification gives a user's caches; null: none.
-std::unique_ptr<ObjectCache> open_cache(const std::string& option) {
-  if (option == "off") return nullptr;
+std::unique_ptr<ObjectCache> open_cache(const Options& options) {
+  if (options.cache == "off" || options.check) return nullptr; // --check writes nothing
   const char* caches = std::getenv("XDG_CACHE_HOME");
   const char* home = std::getenv("HOME");
-  std::string folder = option;
+  std::string folder = options.cache;
   if (folder.empty() && caches && *caches == '/') folder = std::string(caches) + "/tgc";
   if (folder.empty() && home && *home == '/') folder = std::string(home) + "/.cache/tgc";
   return folder.empty() ? nullptr : std::make_unique<ObjectCache>(folder);
@@ -237,9 +241,10 @@ CompileOptions compile_options(const Options& options) {
 Exit run_tgc(const Options& options) {
   if (options.list_passes) return print_passes(), Exit::Ok;
   if (options.list_targets) return print_targets(), Exit::Ok;
+  check_verifiable(options);
   spare({{options.model, "the model"}, {options.tuned, "the tuning database"}}, options);
   CompileOptions compile = compile_options(options);
-  const std::unique_ptr<ObjectCache> cache = options.check ? nullptr : open_cache(options.cache); // it writes nothing
+  const std::unique_ptr<ObjectCache> cache = open_cache(options);
   compile.cache = cache.get();
   Progress progress(options.verbosity > 0);
   std::unique_ptr<Tuner> tuner;
