@@ -11,6 +11,7 @@
 
 #include "compiled.h"
 #include "frontend/onnx_writer.h"
+#include "render/compile_c.h"
 
 namespace tgc {
 namespace {
@@ -459,6 +460,28 @@ TEST(Regression, R46_AnInternalValueAsOutputChangesNoOther) {
   ASSERT_EQ(both.size(), 2u);
   EXPECT_EQ(both[0].data, alone.data);
   EXPECT_EQ(both[1].shape, (Ints{1, 8, 4, 4}));
+}
+
+/// gcc 12 ended with an internal error on the masks of its stores (render/c_style.cpp).
+TEST(Regression, ConvolutionsOfUniformWeightsCompileAsC) {
+  if (!has_c_compiler()) GTEST_SKIP() << "no `cc` in PATH";
+  ModelSpec m;
+  m.inputs = {value_info("x", F32, {1, 16, 11, 11})};
+  m.outputs = {Wire().text(1, "y")};
+  m.initializers = {tensor_ints("s1", {4}, {16, 16, 1, 1}), tensor_ints("s2", {4}, {64, 16, 3, 3})};
+  const Wire value = attr_tensor("value", tensor_floats("", {1}, {0.5f}));
+  m.nodes = {node({"ConstantOfShape", {"s1"}, {"w1"}, {value}}),
+             node({"ConstantOfShape", {"s2"}, {"w2"}, {value}}),
+             node({"Conv", {"x", "w1"}, {"c1"}}),
+             node({"Relu", {"c1"}, {"r1"}}),
+             node({"Conv", {"r1", "w2"}, {"c2"}, {attr("pads", Ints{1, 1, 1, 1})}}),
+             node({"Relu", {"c2"}, {"y"}})};
+  CompileOptions options;
+  options.target = "cpu:c:x86-64-v4";
+  Compilation c = start_compilation(import_bytes(bytes_of(model(m)), "m.onnx", options.import), options);
+  run_pipeline(c, options);
+  render(c);
+  EXPECT_FALSE(assemble(c, options).code.empty());
 }
 
 } // namespace
