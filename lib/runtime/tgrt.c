@@ -123,6 +123,7 @@ int tgrt_create_context(const tgrt_model* model, const tgrt_context_options* opt
   if (rc) return rc;
   const tgrt_allocator allocator = given.allocator ? *given.allocator : model->allocator;
   tgrt_context counted;
+  counted.pool = (tgrt_thread_pool){NULL, 0, NULL};
   rc = choose_pool(&given, &counted.pool, error);
   if (rc) return rc;
   const size_t bytes = place_tables(&counted, model->plan, NULL);
