@@ -74,10 +74,11 @@ private:
   }
   void pour() {
     std::vector<char> block(kBufferBytes);
-    std::rewind(held_.get());
+    const char* unread = "its temporary file cannot be read";
+    if (std::fseek(held_.get(), 0, SEEK_SET) != 0) cannot_write(unread);
     while (const size_t n = std::fread(block.data(), 1, block.size(), held_.get()))
       write_all(block.data(), n, [&](const char* from, size_t left) { return ::write(fd_, from, left); });
-    if (std::ferror(held_.get())) cannot_write("its temporary file cannot be read");
+    if (std::ferror(held_.get())) cannot_write(unread);
   }
   [[noreturn]] void cannot_write(const std::string& why) const {
     throw CompileError(Diagnostic{ErrorCode::E502, path_, "cannot be written: " + why, {}});
