@@ -62,13 +62,15 @@ double cubic(double x, double a) {
   return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
+/// Whether the upper neighbour is the nearest of a position `ratio` beyond the lower, ratio in (0, 1].
+bool is_upper(const Resize& r, double ratio) {
+  return r.nearest == "ceil" || (r.nearest == "round_prefer_floor" && ratio > 0.5) ||
+         (r.nearest == "round_prefer_ceil" && ratio >= 0.5) || ratio == 1;
+}
+
 /// Weights of the neighbours of a position `ratio` beyond the lower middle one, ratio in (0, 1].
 std::vector<double> coefficients(const Resize& r, double ratio, double scale) {
-  if (r.mode == "nearest") {
-    bool upper = r.nearest == "ceil" || (r.nearest == "round_prefer_floor" && ratio > 0.5) ||
-                 (r.nearest == "round_prefer_ceil" && ratio >= 0.5) || ratio == 1;
-    return {upper ? 0.0 : 1.0, upper ? 1.0 : 0.0};
-  }
+  if (r.mode == "nearest") return is_upper(r, ratio) ? std::vector{0.0, 1.0} : std::vector{1.0, 0.0};
   bool is_cubic = r.mode == "cubic";
   double shrink_factor = r.antialias ? std::min(scale, 1.0) : 1;
   double reach = is_cubic ? 2 : 1;
@@ -95,8 +97,8 @@ int64_t first_neighbour(double x, int64_t n) {
 /// What element o is a copy of.
 int64_t nearest_element(const Resize& r, const Axis& a, int64_t o) {
   const double x = source_position(r, a, o), whole = std::floor(x);
-  const std::vector<double> c = coefficients(r, x == whole ? 1 : x - whole, a.scale);
-  return std::clamp<int64_t>(first_neighbour(x, 2) + (c[1] > c[0] ? 1 : 0), 0, a.in - 1);
+  const bool upper = is_upper(r, x == whole ? 1 : x - whole);
+  return std::clamp<int64_t>(first_neighbour(x, 2) + (upper ? 1 : 0), 0, a.in - 1);
 }
 
 /// Row o of the matrix of one axis.
