@@ -76,6 +76,7 @@ std::vector<double> coefficients(const Resize& r, double ratio, double scale) {
   double reach = is_cubic ? 2 : 1;
   int64_t first = static_cast<int64_t>(std::floor(-reach / shrink_factor)) + 1;
   std::vector<double> c;
+  c.reserve(static_cast<size_t>(2 - 2 * first));
   double total = 0;
   for (int64_t i = first; i < 2 - first; ++i) {
     double x = shrink_factor * (static_cast<double>(i) - ratio);
@@ -101,10 +102,16 @@ int64_t nearest_element(const Resize& r, const Axis& a, int64_t o) {
   return std::clamp<int64_t>(first_neighbour(x, 2) + (upper ? 1 : 0), 0, a.in - 1);
 }
 
-/// Row o of the matrix of one axis.
-std::vector<double> matrix_row(const Resize& r, const Axis& a, int64_t o) {
+/// An element of the operand and what one of the result takes of it.
+struct Weight {
+  int64_t at;
+  double value;
+};
+
+/// Row o of the matrix of one axis, without its zeros.
+std::vector<Weight> matrix_row(const Resize& r, const Axis& a, int64_t o) {
   double x = source_position(r, a, o), whole = std::floor(x);
-  std::vector<double> c = coefficients(r, x == whole ? 1 : x - whole, a.scale), row(static_cast<size_t>(a.in), 0);
+  std::vector<double> c = coefficients(r, x == whole ? 1 : x - whole, a.scale);
   int64_t first = first_neighbour(x, static_cast<int64_t>(c.size()));
   double total = 0;
   for (size_t i = 0; i < c.size(); ++i) {
@@ -112,15 +119,23 @@ std::vector<double> matrix_row(const Resize& r, const Axis& a, int64_t o) {
     if (r.exclude_outside && (at < 0 || at >= a.in)) c[i] = 0;
     total += c[i];
   }
+  std::vector<Weight> row;
+  row.reserve(c.size());
   for (size_t i = 0; i < c.size(); ++i) {
-    int64_t at = std::clamp<int64_t>(first + static_cast<int64_t>(i), 0, a.in - 1);
-    row[static_cast<size_t>(at)] += r.exclude_outside ? c[i] / total : c[i];
+    const int64_t at = std::clamp<int64_t>(first + static_cast<int64_t>(i), 0, a.in - 1);
+    const double value = r.exclude_outside ? c[i] / total : c[i];
+    if (!row.empty() && row.back().at == at)
+      row.back().value += value;
+    else
+      row.push_back({at, value});
   }
   return row;
 }
 
 void check_matrix(OpContext& c, const Axis& a) {
-  if (a.in * a.out > (int64_t{1} << 26)) c.unsupported("the axis is too long to resize");
+  if (a.in * a.out > (int64_t{1} << 24)) // 64 MB, most of them zeros
+    c.unsupported("resizing an axis from " + std::to_string(a.in) + " to " + std::to_string(a.out) +
+                  " elements takes a matrix of more than 2^24");
 }
 
 /// A constant [out, in] in f32; in f64 for values of that type.
@@ -134,9 +149,9 @@ Ref matrix_constant(OpContext& c, const std::string& label, const Axis& a, const
 
 /// The matrix of one axis for inputs of type T.
 template <typename T> Ref resize_matrix(OpContext& c, const Resize& r, const Axis& a) {
-  std::vector<T> values;
+  std::vector<T> values(static_cast<size_t>(a.out * a.in), 0);
   for (int64_t o = 0; o < a.out; ++o)
-    for (double w : matrix_row(r, a, o)) values.push_back(static_cast<T>(w));
+    for (const Weight& w : matrix_row(r, a, o)) values[static_cast<size_t>(o * a.in + w.at)] = static_cast<T>(w.value);
   return matrix_constant(c, r.mode + std::to_string(a.axis), a, values);
 }
 
@@ -212,7 +227,8 @@ Ref resize_by_factor(OpContext& c, Ref x, const Resize& r, const Axis& a) {
   Axis probe{.in = kProbe, .out = kProbe * k, .scale = static_cast<double>(k)};
   std::vector<std::vector<double>> rows;
   for (int64_t o = 0; o < k; ++o) {
-    rows.push_back(matrix_row(r, probe, kMiddle * k + o));
+    rows.emplace_back(kProbe, 0);
+    for (const Weight& w : matrix_row(r, probe, kMiddle * k + o)) rows.back()[static_cast<size_t>(w.at)] = w.value;
     for (int64_t i = 0; i < kProbe; ++i) {
       if (rows.back()[static_cast<size_t>(i)] == 0) continue;
       first = std::min(first, i - kMiddle);
