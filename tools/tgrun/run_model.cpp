@@ -195,7 +195,7 @@ void set_input(tgrt_context* context, const tgrt_model* model, uint32_t index, c
 
 namespace {
 
-/// Says what dims are that neither an input nor --dim gives: their free, or what others make them.
+/// Says what dims are that neither an input nor --dim gives: their minima, or what others make them.
 void note_free_dims(tgrt_context* context, const tgrt_model* model, const RunOptions& options,
                     const std::vector<HostTensor>& given) {
   std::map<std::string, int64_t> free;
